@@ -1,0 +1,1 @@
+"""A compiler toolkit in pure Python for dynamic tensor programs."""
