@@ -1,0 +1,37 @@
+"""What a pass may ask an operation, whichever dialect it comes from.
+
+A pass never tests for a class of ours. It asks for a trait (operations that we define carry them) or,
+for upstream operations, looks the name up: an embedding compiler may hold its own class of the same name.
+"""
+
+from __future__ import annotations
+
+from xdsl.ir import Operation
+from xdsl.traits import OpTrait
+
+
+class Elementwise(OpTrait):
+    """Element i of the result depends on element i of each operand only; no side effect."""
+
+
+class Reduction(OpTrait):
+    """Combines the elements along the axes that the operation names, in a fixed order."""
+
+
+class Contraction(OpTrait):
+    """Multiplies and sums over an axis that its operands share, in a fixed order."""
+
+
+class ShapeOnly(OpTrait):
+    """Moves elements to other indices and computes nothing: reshape, transpose, slice."""
+
+
+_LANE_BY_LANE_DIALECTS = ("arith.", "math.")
+_ARITH_EXCEPTIONS = frozenset({"arith.constant"})
+
+
+def is_elementwise(op: Operation) -> bool:
+    """True for `Elementwise` operations and for upstream ones that map over vectors lane by lane."""
+    if op.has_trait(Elementwise):
+        return True
+    return op.name.startswith(_LANE_BY_LANE_DIALECTS) and op.name not in _ARITH_EXCEPTIONS
