@@ -1,0 +1,69 @@
+"""Signature text: exact round trips and refusals that name the column."""
+
+import pytest
+
+from jitdialects.bytecode import dims
+from jitdialects.bytecode.dtypes import FLOAT32, INT64, WEAK_FLOAT
+from jitdialects.bytecode.signature import ArgumentType, Signature, parse, value_symbol
+from jitdialects.errors import BytecodeError
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "main()",
+        "main(f32[n,784], f32[784,512]:strided, i64[], float)",
+        "f.inner(bool[0], int, pybool, bool[n,n,m]:strided)",
+        "f(f32[9223372036854775807])",
+    ],
+)
+def test_round_trip(text: str) -> None:
+    assert str(parse(text)) == text
+    assert parse(str(parse(text))) == parse(text)
+
+
+def test_meaning() -> None:
+    n = dims.symbol("n")
+    assert parse(" main ( f32[ n , 784] :strided,i64[] , float ) ") == Signature(
+        "main",
+        (
+            ArgumentType(FLOAT32, (n, 784), strided=True),
+            ArgumentType(INT64, ()),
+            ArgumentType(WEAK_FLOAT, ()),
+        ),
+    )
+
+
+def test_values_of_arguments_are_symbols() -> None:
+    signature = parse("f(f32[n], i64[], int, float, i64[2])")
+    assert [a.is_integer_scalar for a in signature.arguments] == [False, True, True, False, False]
+    assert str(value_symbol(1)) == "s1"
+
+
+@pytest.mark.parametrize(
+    ("text", "column", "words"),
+    [
+        ("", 1, "name of a function"),
+        ("main", 5, "expected '('"),
+        ("main(f32)", 9, "expected '['"),
+        ("main(f64[n])", 6, "unknown dtype 'f64'"),
+        ("main(f32[n) ", 11, "expected ','"),
+        ("main(f32[n] f32[n])", 13, "expected ','"),
+        ("main(f32[n+1])", 11, "does not expect '+'"),
+        ("main(f32[s0])", 10, "value of an argument"),
+        ("main(f32[max])", 10, "name of a size"),
+        ("main(f32[n]:packed)", 13, ":strided"),
+        ("main(i64[]:strided)", 12, "never strided"),
+        ("main(float:strided)", 11, "expected ','"),
+        ("main(f32[n]", 12, "expected ','"),
+        ("main() x", 8, "expected the end"),
+        ("main(f32[9223372036854775808])", 10, "larger than any"),
+        ("main(f32[-1])", 10, "does not expect '-'"),
+        ("main(f32[n],)", 13, "a dtype"),
+    ],
+)
+def test_refusals(text: str, column: int, words: str) -> None:
+    with pytest.raises(BytecodeError) as error:
+        parse(text)
+    assert f"column {column}:" in str(error.value)
+    assert words in str(error.value)
