@@ -1,0 +1,743 @@
+"""`tssa`: tensor SSA. Value semantics, NumPy 2 meaning, symbolic sizes visible in the types.
+
+A tensor type with a dynamic size carries `#tssa.dims<[n, 8, n + 1]>`, one expression per axis (the text
+of `bytecode.dims`); fully static types carry none. Equal expressions are provably equal sizes, so passes
+compare shapes with `shape_of(a) == shape_of(b)` and nothing else.
+
+Operators come from the operator table: every elementwise operator `x` is an operation `tssa.x` with
+operands of equal shape (broadcasting and promotion are explicit: `tssa.broadcast`, `tssa.cast`).
+`tssa.group` holds what becomes one loop nest, over tensors or, after bufferisation, over memrefs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
+    ArrayAttr,
+    DenseArrayBase,
+    DenseIntOrFPElementsAttr,
+    MemRefType,
+    NoneAttr,
+    TensorType,
+    f32,
+    f64,
+    i1,
+    i8,
+    i64,
+)
+from xdsl.ir import Attribute, Block, Data, Dialect, Operation, Region, SSAValue
+from xdsl.irdl import (
+    AttrSizedOperandSegments,
+    IRDLOperation,
+    IRDLOperationInvT,
+    base,
+    irdl_attr_definition,
+    irdl_op_definition,
+    lazy_traits_def,
+    prop_def,
+    region_def,
+    result_def,
+    traits_def,
+    var_operand_def,
+    var_result_def,
+)
+from xdsl.parser import AttrParser, Parser
+from xdsl.printer import Printer
+from xdsl.traits import (
+    HasParent,
+    IsolatedFromAbove,
+    IsTerminator,
+    NoMemoryEffect,
+    Pure,
+)
+from xdsl.utils.exceptions import VerifyException
+from xdsl.utils.hints import isa
+
+from jitdialects.bytecode import dims
+from jitdialects.bytecode.dims import Dim, Shape
+from jitdialects.bytecode.dtypes import DType
+from jitdialects.bytecode.operators import OPERATORS, Kind, Operator, broadcast_shapes, shape_text
+from jitdialects.dialects.interfaces import Contraction, Elementwise, Reduction, ShapeOnly
+from jitdialects.errors import Error
+
+# ---- attributes --------------------------------------------------------------------------------
+
+
+def _parse_dim(parser: AttrParser) -> Dim:
+    """An expression in the text of `bytecode.dims`, read from the parser's own tokens."""
+    out = _parse_term(parser)
+    while True:
+        if parser.parse_optional_punctuation("+") is not None:
+            out = dims.add(out, _parse_term(parser))
+        elif parser.parse_optional_punctuation("-") is not None:
+            out = dims.sub(out, _parse_term(parser))
+        else:
+            return out
+
+
+def _parse_term(parser: AttrParser) -> Dim:
+    out = _parse_atom(parser)
+    while parser.parse_optional_punctuation("*") is not None:
+        out = dims.mul(out, _parse_atom(parser))
+    return out
+
+
+def _parse_atom(parser: AttrParser) -> Dim:
+    number = parser.parse_optional_integer(allow_boolean=False)
+    if number is not None:
+        return number
+    name = parser.parse_identifier()
+    if parser.parse_optional_punctuation("(") is None:
+        return dims.symbol(name)
+    if name not in dims.FUNCTIONS:
+        parser.raise_error(f"unknown function '{name}' in a size")
+    left = _parse_dim(parser)
+    parser.parse_punctuation(",")
+    right = _parse_dim(parser)
+    parser.parse_punctuation(")")
+    return dims.mul(left, right) if name == "mul" else dims.apply(name, left, right)
+
+
+@irdl_attr_definition
+class DimsAttr(Data[tuple[Dim, ...]]):
+    """`#tssa.dims<[n, 8, n + 1]>`: symbolic sizes, as a tensor's encoding or on their own."""
+
+    name = "tssa.dims"
+
+    @classmethod
+    def parse_parameter(cls, parser: AttrParser) -> tuple[Dim, ...]:
+        with parser.in_angle_brackets():
+            return tuple(
+                parser.parse_comma_separated_list(
+                    parser.Delimiter.SQUARE, lambda: _parse_dim(parser)
+                )
+            )
+
+    def print_parameter(self, printer: Printer) -> None:
+        printer.print_string(f"<[{', '.join(map(str, self.data))}]>")
+
+
+@irdl_attr_definition
+class GuardAttr(Data[tuple[str, Dim, Dim]]):
+    """`#tssa.guard<n == m>` or `#tssa.guard<1 <= n>`: what the code relies on."""
+
+    name = "tssa.guard"
+
+    @classmethod
+    def parse_parameter(cls, parser: AttrParser) -> tuple[str, Dim, Dim]:
+        with parser.in_angle_brackets():
+            left = _parse_dim(parser)
+            less = parser.parse_optional_punctuation("<") is not None
+            if not less:
+                parser.parse_punctuation("=")
+            parser.parse_punctuation("=")
+            return ("<=" if less else "==", left, _parse_dim(parser))
+
+    def print_parameter(self, printer: Printer) -> None:
+        relation, left, right = self.data
+        printer.print_string(f"<{left} {relation} {right}>")
+
+
+# ---- types -------------------------------------------------------------------------------------
+
+ELEMENT_TYPES: dict[str, Attribute] = {"float32": f32, "int64": i64, "bool": i1, "float64": f64}
+_DTYPES: dict[Attribute, str] = {element: name for name, element in ELEMENT_TYPES.items()}
+
+
+def tensor_type(dtype: DType, shape: Shape) -> TensorType[Attribute]:
+    """The canonical type: sizes that are expressions are `?` with `#tssa.dims`."""
+    static = [DYNAMIC_INDEX if not isinstance(s, int) else s for s in shape]
+    encoding = DimsAttr(tuple(shape)) if DYNAMIC_INDEX in static else NoneAttr()
+    return TensorType(ELEMENT_TYPES[dtype.name], static, encoding)
+
+
+def shape_of(value: SSAValue | Attribute) -> Shape:
+    """Sizes of a tensor value or type; `VerifyException` where a dynamic one has no expression."""
+    tensor = value.type if isinstance(value, SSAValue) else value
+    if not isa(tensor, TensorType[Attribute]):
+        raise VerifyException(f"expected a tensor, got {tensor}")
+    encoding = tensor.encoding
+    if isinstance(encoding, DimsAttr):
+        return encoding.data
+    shape = tensor.get_shape()
+    if DYNAMIC_INDEX in shape:
+        raise VerifyException(f"{tensor} has a dynamic size without #tssa.dims")
+    return shape
+
+
+def dtype_of(value: SSAValue | Attribute) -> DType:
+    """Element type of a tensor value or type; `f64` is a Python float, hence weak."""
+    tensor = value.type if isinstance(value, SSAValue) else value
+    if not isa(tensor, TensorType[Attribute]):
+        raise VerifyException(f"expected a tensor, got {tensor}")
+    element = tensor.get_element_type()
+    name = _DTYPES.get(element)
+    if name is None:
+        raise VerifyException(f"element type {element} is none of f32, i64, i1, f64")
+    return DType(name, weak=name == "float64")
+
+
+def verify_tensor(value: SSAValue) -> None:
+    """Check that the encoding agrees with the static sizes and that the element type is known."""
+    dtype_of(value)
+    sizes = shape_of(value)
+    assert isa(value.type, TensorType[Attribute])
+    static = value.type.get_shape()
+    expected = tuple(s if isinstance(s, int) else DYNAMIC_INDEX for s in sizes)
+    if static != expected:
+        raise VerifyException(f"sizes of {value.type} disagree with its #tssa.dims")
+    if all(isinstance(s, int) for s in sizes) and value.type.encoding != NoneAttr():
+        raise VerifyException(f"{value.type} is static and must not carry #tssa.dims")
+
+
+# ---- operations --------------------------------------------------------------------------------
+
+
+class TensorOp(IRDLOperation):
+    """Common syntax: `tssa.name %a, %b {attributes} : (types) -> type`."""
+
+    arguments = var_operand_def(base(TensorType[Attribute]))
+    result = result_def(base(TensorType[Attribute]))
+
+    def print(self, printer: Printer) -> None:
+        if self.operands:
+            printer.print_string(" ")
+            printer.print_list(self.operands, printer.print_ssa_value)
+        printer.print_op_attributes({**self.properties, **self.attributes})
+        printer.print_string(" : ")
+        printer.print_operation_type(self)
+
+    @classmethod
+    def parse(cls: type[IRDLOperationInvT], parser: Parser) -> IRDLOperationInvT:
+        operands = parser.parse_optional_undelimited_comma_separated_list(
+            parser.parse_optional_unresolved_operand, parser.parse_unresolved_operand
+        )
+        attributes = parser.parse_optional_attr_dict()
+        parser.parse_punctuation(":")
+        function = parser.parse_function_type()
+        resolved = parser.resolve_operands(operands or [], function.inputs.data, parser.pos)
+        names = cls.get_irdl_definition().properties
+        return cls.create(
+            operands=resolved,
+            result_types=function.outputs.data,
+            properties={k: v for k, v in attributes.items() if k in names},
+            attributes={k: v for k, v in attributes.items() if k not in names},
+        )
+
+    def verify_(self) -> None:
+        for value in (*self.operands, *self.results):
+            verify_tensor(value)
+        try:
+            self.verify_tensors()
+        except Error as error:
+            raise VerifyException(error.message) from None
+
+    def verify_tensors(self) -> None:
+        """What the operation asks of its types; may raise any `jitdialects.errors.Error`."""
+
+    def expect_operands(self, count: int) -> None:
+        """Check the number of operands."""
+        if len(self.operands) != count:
+            raise VerifyException(f"expected {count} operand(s), got {len(self.operands)}")
+
+    def expect_result(self, shape: Shape, dtype: DType) -> None:
+        """Check the result type."""
+        if shape_of(self.result) != shape:
+            raise VerifyException(
+                f"result shape {shape_text(shape_of(self.result))} should be {shape_text(shape)}"
+            )
+        if dtype_of(self.result).name != dtype.name:
+            raise VerifyException(f"result dtype {dtype_of(self.result)} should be {dtype}")
+
+
+class ElementwiseOp(TensorOp):
+    """An elementwise operator of the table; all shapes equal, operands already promoted."""
+
+    @property
+    def operator(self) -> Operator:
+        """Its entry in the operator table."""
+        return OPERATORS[self.name.removeprefix("tssa.")]
+
+    def __init__(
+        self, operands: Sequence[SSAValue | Operation], result_type: TensorType[Attribute]
+    ) -> None:
+        super().__init__(operands=[operands], result_types=[result_type])
+
+    def verify_tensors(self) -> None:
+        self.expect_operands(self.operator.arity)
+        dtypes = [dtype_of(v) for v in self.operands]
+        attributes = {"dtype": dtype_of(self.result).name}
+        typing = self.operator.infer_dtypes(dtypes, attributes)
+        if [t.name for t in typing.operands] != [d.name for d in dtypes]:
+            raise VerifyException(
+                f"operands must be promoted to {', '.join(map(str, typing.operands))} first"
+            )
+        for operand in self.operands:
+            if shape_of(operand) != shape_of(self.result):
+                raise VerifyException(
+                    f"operand shape {shape_text(shape_of(operand))} differs from the result's "
+                    f"{shape_text(shape_of(self.result))}; broadcast first"
+                )
+        self.expect_result(shape_of(self.result), typing.result)
+
+
+def _elementwise_op(operator: Operator) -> type[ElementwiseOp]:
+    """The operation class `tssa.<operator>`."""
+    namespace: dict[str, object] = {
+        "name": f"tssa.{operator.name}",
+        "traits": traits_def(Pure(), Elementwise()),
+        "__doc__": operator.doc,
+        "__module__": __name__,
+    }
+    class_name = operator.name.title().replace("_", "") + "Op"
+    return irdl_op_definition(type(class_name, (ElementwiseOp,), namespace))
+
+
+ELEMENTWISE_OPS: Mapping[str, type[ElementwiseOp]] = {
+    o.name: _elementwise_op(o) for o in OPERATORS.values() if o.kind is Kind.ELEMENTWISE
+}
+"""Operator name -> its operation class."""
+
+
+@irdl_op_definition
+class ConstantOp(TensorOp):
+    """`tssa.constant {value = dense<...>} : () -> tensor<...>`; always static."""
+
+    name = "tssa.constant"
+    value = prop_def(DenseIntOrFPElementsAttr)
+    traits = traits_def(Pure())
+
+    def __init__(self, value: DenseIntOrFPElementsAttr, result_type: TensorType[Attribute]) -> None:
+        super().__init__(operands=[[]], result_types=[result_type], properties={"value": value})
+
+    def verify_tensors(self) -> None:
+        self.expect_operands(0)
+        if self.value.type != self.result.type:
+            raise VerifyException(f"value of type {self.value.type} for {self.result.type}")
+
+
+@irdl_op_definition
+class SizeOp(TensorOp):
+    """`tssa.size {value = #tssa.dims<[n + 1]>} : () -> tensor<i64>`: a size as a tensor."""
+
+    name = "tssa.size"
+    value = prop_def(DimsAttr)
+    traits = traits_def(Pure())
+
+    def __init__(self, value: Dim) -> None:
+        super().__init__(
+            operands=[[]],
+            result_types=[TensorType(i64, [])],
+            properties={"value": DimsAttr((value,))},
+        )
+
+    def verify_tensors(self) -> None:
+        self.expect_operands(0)
+        if len(self.value.data) != 1:
+            raise VerifyException("value must be one size")
+        self.expect_result((), DType("int64"))
+
+
+@irdl_op_definition
+class BroadcastOp(TensorOp):
+    """Repeat along axes of size 1 and new leading axes, to the result's shape."""
+
+    name = "tssa.broadcast"
+    traits = traits_def(Pure(), ShapeOnly())
+
+    def __init__(self, operand: SSAValue | Operation, result_type: TensorType[Attribute]) -> None:
+        super().__init__(operands=[[operand]], result_types=[result_type])
+
+    def verify_tensors(self) -> None:
+        self.expect_operands(1)
+        target = shape_of(self.result)
+        source = shape_of(self.operands[0])
+        self.expect_result(
+            broadcast_shapes("broadcast", (source, target), _Provable()), dtype_of(self.operands[0])
+        )
+        if len(source) > len(target):
+            raise VerifyException("the result has fewer axes than the operand")
+
+
+class _Provable:
+    """Facts for verifiers: only what the expressions themselves prove."""
+
+    def require_equal(self, x: Dim, y: Dim, error: Exception) -> Dim:
+        if x != y:
+            raise error
+        return x
+
+    def require_at_most(self, x: Dim, y: Dim, error: Exception) -> None:
+        if isinstance(x, int) and isinstance(y, int) and x > y:
+            raise error
+
+
+@irdl_op_definition
+class ReshapeOp(TensorOp):
+    """The same elements in C order under the result's shape."""
+
+    name = "tssa.reshape"
+    traits = traits_def(Pure(), ShapeOnly())
+
+    def __init__(self, operand: SSAValue | Operation, result_type: TensorType[Attribute]) -> None:
+        super().__init__(operands=[[operand]], result_types=[result_type])
+
+    def verify_tensors(self) -> None:
+        self.expect_operands(1)
+        source, target = shape_of(self.operands[0]), shape_of(self.result)
+        if all(isinstance(s, int) for s in source + target) and (
+            dims.product(source) != dims.product(target)
+        ):
+            raise VerifyException(
+                f"{shape_text(source)} and {shape_text(target)} differ in their element count"
+            )
+        self.expect_result(target, dtype_of(self.operands[0]))
+
+
+@irdl_op_definition
+class TransposeOp(TensorOp):
+    """`{permutation = array<i64: 1, 0>}`: result axis i is operand axis permutation[i]."""
+
+    name = "tssa.transpose"
+    permutation = prop_def(DenseArrayBase.constr(i64))
+    traits = traits_def(Pure(), ShapeOnly())
+
+    def __init__(
+        self,
+        operand: SSAValue | Operation,
+        permutation: Sequence[int],
+        result_type: TensorType[Attribute],
+    ) -> None:
+        super().__init__(
+            operands=[[operand]],
+            result_types=[result_type],
+            properties={"permutation": DenseArrayBase.from_list(i64, permutation)},
+        )
+
+    def verify_tensors(self) -> None:
+        self.expect_operands(1)
+        source = shape_of(self.operands[0])
+        axes = tuple(int(a) for a in self.permutation.get_values())
+        if sorted(axes) != list(range(len(source))):
+            raise VerifyException(f"{axes} is not a permutation of {len(source)} axes")
+        self.expect_result(tuple(source[a] for a in axes), dtype_of(self.operands[0]))
+
+
+class _RegionOfAxes(TensorOp):
+    """Common to extract and insert: per axis of the operand an offset and a step; the sizes are
+    those of the smaller tensor. The region lies within the operand (clamped or guarded before)."""
+
+    offsets = prop_def(DimsAttr)
+    steps = prop_def(DenseArrayBase.constr(i64))
+
+    def verify_region(self, whole: Shape, part: Shape) -> None:
+        """Check that ranks agree and steps are positive."""
+        steps = [int(s) for s in self.steps.get_values()]
+        if not len(whole) == len(part) == len(self.offsets.data) == len(steps):
+            raise VerifyException("offsets, steps and both shapes need one entry per axis")
+        if any(s < 1 for s in steps):
+            raise VerifyException("steps must be at least 1")
+
+
+@irdl_op_definition
+class ExtractOp(_RegionOfAxes):
+    """Result element i is operand element `offsets + steps * i`; same rank."""
+
+    name = "tssa.extract"
+    traits = traits_def(Pure(), ShapeOnly())
+
+    def __init__(
+        self,
+        operand: SSAValue | Operation,
+        offsets: Sequence[Dim],
+        steps: Sequence[int],
+        result_type: TensorType[Attribute],
+    ) -> None:
+        super().__init__(
+            operands=[[operand]],
+            result_types=[result_type],
+            properties={
+                "offsets": DimsAttr(tuple(offsets)),
+                "steps": DenseArrayBase.from_list(i64, steps),
+            },
+        )
+
+    def verify_tensors(self) -> None:
+        self.expect_operands(1)
+        self.verify_region(shape_of(self.operands[0]), shape_of(self.result))
+        self.expect_result(shape_of(self.result), dtype_of(self.operands[0]))
+
+
+@irdl_op_definition
+class InsertOp(_RegionOfAxes):
+    """Operand 0 with the elements `offsets + steps * i` replaced by operand 1's element i."""
+
+    name = "tssa.insert"
+    traits = traits_def(Pure())
+
+    def __init__(
+        self,
+        operand: SSAValue | Operation,
+        part: SSAValue | Operation,
+        offsets: Sequence[Dim],
+        steps: Sequence[int],
+        result_type: TensorType[Attribute],
+    ) -> None:
+        super().__init__(
+            operands=[[operand, part]],
+            result_types=[result_type],
+            properties={
+                "offsets": DimsAttr(tuple(offsets)),
+                "steps": DenseArrayBase.from_list(i64, steps),
+            },
+        )
+
+    def verify_tensors(self) -> None:
+        self.expect_operands(2)
+        whole, part = self.operands
+        self.verify_region(shape_of(whole), shape_of(part))
+        if dtype_of(whole) != dtype_of(part):
+            raise VerifyException("both operands need one dtype; cast first")
+        self.expect_result(shape_of(whole), dtype_of(whole))
+
+
+class _ReductionOp(TensorOp):
+    """`{axes = array<i64: 1>}`: the named axes (all, or the last) disappear."""
+
+    axes = prop_def(DenseArrayBase.constr(i64))
+
+    def __init__(
+        self,
+        operand: SSAValue | Operation,
+        axes: Sequence[int],
+        result_type: TensorType[Attribute],
+    ) -> None:
+        super().__init__(
+            operands=[[operand]],
+            result_types=[result_type],
+            properties={"axes": DenseArrayBase.from_list(i64, axes)},
+        )
+
+    def verify_tensors(self) -> None:
+        self.expect_operands(1)
+        source = shape_of(self.operands[0])
+        axes = tuple(int(a) for a in self.axes.get_values())
+        if axes not in (tuple(range(len(source))), (len(source) - 1,)):
+            raise VerifyException(f"axes {axes} must be the last one or all of {len(source)}")
+        kept = tuple(s for a, s in enumerate(source) if a not in axes)
+        dtype = dtype_of(self.operands[0])
+        typing = OPERATORS[self.name.removeprefix("tssa.")].infer_dtypes([dtype], {})
+        if typing.operands[0].name != dtype.name:
+            raise VerifyException(f"the operand must be cast to {typing.operands[0]} first")
+        self.expect_result(kept, typing.result)
+
+
+@irdl_op_definition
+class SumOp(_ReductionOp):
+    """Sum over the last axis or all, in the order of the numerics contract."""
+
+    name = "tssa.sum"
+    traits = traits_def(Pure(), Reduction())
+
+
+@irdl_op_definition
+class MaxOp(_ReductionOp):
+    """Largest element over the last axis or all; a guard keeps the axis from being empty."""
+
+    name = "tssa.max"
+    traits = traits_def(Pure(), Reduction())
+
+
+@irdl_op_definition
+class MatmulOp(TensorOp):
+    """Matrix product of operands of rank 1 or 2, in the order of the numerics contract."""
+
+    name = "tssa.matmul"
+    traits = traits_def(Pure(), Contraction())
+
+    def __init__(
+        self,
+        left: SSAValue | Operation,
+        right: SSAValue | Operation,
+        result_type: TensorType[Attribute],
+    ) -> None:
+        super().__init__(operands=[[left, right]], result_types=[result_type])
+
+    def verify_tensors(self) -> None:
+        self.expect_operands(2)
+        left, right = self.operands
+        operator = OPERATORS["matmul"]
+        shape = operator.infer_shape(
+            (shape_of(left), shape_of(right)), {}, (None, None), _Provable()
+        )
+        typing = operator.infer_dtypes([dtype_of(left), dtype_of(right)], {})
+        if dtype_of(left) != dtype_of(right):
+            raise VerifyException("both operands need one dtype; cast first")
+        self.expect_result(shape, typing.result)
+
+
+@irdl_op_definition
+class YieldOp(IRDLOperation):
+    """Ends a `tssa.group` with the values that leave it."""
+
+    name = "tssa.yield"
+    arguments = var_operand_def(base(TensorType[Attribute]))
+    traits = lazy_traits_def(lambda: (IsTerminator(), HasParent(GroupOp), NoMemoryEffect()))
+
+    assembly_format = "$arguments `:` type($arguments) attr-dict"
+
+    def __init__(self, *arguments: SSAValue | Operation) -> None:
+        super().__init__(operands=[arguments])
+
+
+@irdl_op_definition
+class GroupOp(IRDLOperation):
+    """What becomes one loop nest.
+
+    Over tensors: `%r = tssa.group ins(%a : t) {^bb0(%x : t): ... tssa.yield %y : t} -> t`.
+    Over buffers: `tssa.group ins(%a : memref) outs(%b : memref) {same body}`; a weak scalar may be an
+    `ins` operand of plain type; bool is `i8` in buffers and `i1` in the body.
+    """
+
+    name = "tssa.group"
+    ins = var_operand_def()
+    outs = var_operand_def(base(MemRefType[Attribute]))
+    res = var_result_def(base(TensorType[Attribute]))
+    body = region_def("single_block")
+    irdl_options = (AttrSizedOperandSegments(as_property=True),)
+    traits = traits_def(IsolatedFromAbove())
+
+    def __init__(
+        self,
+        ins: Sequence[SSAValue | Operation],
+        outs: Sequence[SSAValue | Operation],
+        result_types: Sequence[Attribute],
+        body: Region,
+    ) -> None:
+        super().__init__(operands=[ins, outs], result_types=[result_types], regions=[body])
+
+    @property
+    def block(self) -> Block:
+        """The body."""
+        return self.body.block
+
+    @property
+    def terminator(self) -> YieldOp:
+        """The yield that ends the body."""
+        last = self.block.last_op
+        assert isinstance(last, YieldOp)
+        return last
+
+    def verify_(self) -> None:
+        block = self.body.block
+        if not isinstance(block.last_op, YieldOp):
+            raise VerifyException("the body must end in tssa.yield")
+        if self.outs and self.res:
+            raise VerifyException("a group has tensor results or buffer outs, not both")
+        produced = self.outs or self.res
+        if len(block.args) != len(self.ins) or len(block.last_op.operands) != len(produced):
+            raise VerifyException("body arguments and yielded values must match ins and results")
+        for inner, outer in (
+            *zip(block.args, self.ins, strict=True),
+            *zip(block.last_op.operands, produced, strict=True),
+        ):
+            verify_tensor(inner)
+            if not _corresponds(inner.type, outer.type):
+                raise VerifyException(f"{outer.type} outside does not match {inner.type} inside")
+
+    def print(self, printer: Printer) -> None:
+        for word, values in (("ins", self.ins), ("outs", self.outs)):
+            if not values and word == "outs":
+                continue
+            printer.print_string(f" {word}(")
+            printer.print_list(values, printer.print_operand)
+            if values:
+                printer.print_string(" : ")
+                printer.print_list(values.types, printer.print_attribute)
+            printer.print_string(")")
+        if self.attributes:
+            printer.print_op_attributes(self.attributes, print_keyword=True)
+        printer.print_string(" ")
+        printer.print_region(self.body)
+        if self.res:
+            printer.print_string(" -> ")
+            printer.print_list(self.res.types, printer.print_attribute)
+
+    @classmethod
+    def parse(cls, parser: Parser) -> GroupOp:
+        parser.parse_keyword("ins")
+        ins = _parse_typed_operands(parser)
+        outs = _parse_typed_operands(parser) if parser.parse_optional_keyword("outs") else []
+        attributes = parser.parse_optional_attr_dict_with_keyword()
+        body = parser.parse_region()
+        types: list[Attribute] = []
+        if parser.parse_optional_punctuation("->") is not None:
+            types = parser.parse_comma_separated_list(parser.Delimiter.NONE, parser.parse_type)
+        group = cls(ins, outs, types, body)
+        if attributes is not None:
+            group.attributes |= attributes.data
+        return group
+
+
+def _parse_typed_operands(parser: Parser) -> list[SSAValue]:
+    parser.parse_punctuation("(")
+    if parser.parse_optional_punctuation(")") is not None:
+        return []
+    unresolved = parser.parse_comma_separated_list(
+        parser.Delimiter.NONE, parser.parse_unresolved_operand
+    )
+    parser.parse_punctuation(":")
+    types = parser.parse_comma_separated_list(parser.Delimiter.NONE, parser.parse_type)
+    parser.parse_punctuation(")")
+    return list(parser.resolve_operands(unresolved, types, parser.pos))
+
+
+def _corresponds(inner: Attribute, outer: Attribute) -> bool:
+    """Tensor inside, and outside the same tensor, a memref of its shape, or its plain scalar."""
+    if inner == outer:
+        return True
+    element = ELEMENT_TYPES[dtype_of(inner).name]
+    static = tuple(s if isinstance(s, int) else DYNAMIC_INDEX for s in shape_of(inner))
+    if isa(outer, MemRefType[Attribute]):
+        return outer.get_shape() == static and outer.get_element_type() == buffer_element_type(
+            element
+        )
+    return not static and outer == element
+
+
+def buffer_element_type(element: Attribute) -> Attribute:
+    """How an element lies in memory: bool takes a byte."""
+    return i8 if element == i1 else element
+
+
+def guards_of(function: Operation) -> tuple[GuardAttr, ...]:
+    """The guards of a function after `convert-vm-to-tssa`."""
+    attribute = function.attributes.get("tssa.guards")
+    if attribute is None:
+        return ()
+    if not isa(attribute, ArrayAttr[GuardAttr]):
+        raise VerifyException("tssa.guards must be an array of #tssa.guard")
+    return attribute.data
+
+
+TSSA = Dialect(
+    "tssa",
+    [
+        ConstantOp,
+        SizeOp,
+        *ELEMENTWISE_OPS.values(),
+        BroadcastOp,
+        ReshapeOp,
+        TransposeOp,
+        ExtractOp,
+        InsertOp,
+        SumOp,
+        MaxOp,
+        MatmulOp,
+        GroupOp,
+        YieldOp,
+    ],
+    [DimsAttr, GuardAttr],
+)
