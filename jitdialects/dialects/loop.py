@@ -1,0 +1,309 @@
+"""`loop`: perfectly nested iteration spaces over memrefs, each with a kind per axis and a schedule.
+
+A `loop.nest` says which index points are visited and which axes may be visited in any order. How they are
+visited is its `#loop.schedule`, which passes write (`loop-schedule`) and carry out (`loop-tile`,
+`loop-interchange`, ...); dropping a schedule never changes a result.
+
+    loop.nest (%i, %j) = (%c0, %c0) to (%m, %n) step (1, 1) kinds [parallel, parallel]
+        schedule <tile = [0, 16], order = [1, 0], vector = 16, jam = [6, 1]> {
+      ...
+    }
+
+Axis `a` takes the values `lower, lower + step, ...` below `upper`; comparisons are signed, and
+`upper <= lower` means that the body does not run. `parallel`: points that differ in this axis neither read
+nor write what another of them writes, so they may run in any order. `reduction`: ascending, one by one,
+which is meaning (floating-point sums do not commute). Bounds are operands of the nest, so no axis bounds another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from xdsl.dialects.builtin import I64, ArrayAttr, DenseArrayBase, IndexType, StringAttr, i64
+from xdsl.ir import Block, BlockArgument, Data, Dialect, Operation, Region, SSAValue
+from xdsl.irdl import (
+    AttrSizedOperandSegments,
+    IRDLOperation,
+    irdl_attr_definition,
+    irdl_op_definition,
+    lazy_traits_def,
+    opt_prop_def,
+    prop_def,
+    region_def,
+    traits_def,
+    var_operand_def,
+)
+from xdsl.parser import AttrParser, Parser
+from xdsl.printer import Printer
+from xdsl.traits import (
+    HasParent,
+    IsTerminator,
+    Pure,
+    RecursiveMemoryEffect,
+    SingleBlockImplicitTerminator,
+    ensure_terminator,
+)
+from xdsl.utils.exceptions import VerifyException
+
+PARALLEL = "parallel"
+REDUCTION = "reduction"
+KINDS = (PARALLEL, REDUCTION)
+
+KIND = "loop.kind"
+"""Discardable attribute of `scf.for`: `"parallel"` or `"reduction"`, as for an axis of a nest."""
+SCHEDULE = "loop.schedule"
+"""Discardable attribute of `scf.for`: a `#loop.schedule` for this one loop."""
+NOALIAS = "loop.noalias"
+"""Unit attribute of a function: no two of its memref arguments overlap."""
+REMARK = "loop.remark"
+"""Discardable attribute of a loop: the sentence with which a pass refused to carry out its schedule."""
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """What to do with a nest. Every field may be left out (empty, or 0): then nothing is done.
+
+    tile    one size per axis, 0 = not tiled
+    order   the axis that comes first, second, ... (outermost first), after tiling
+    vector  lanes for the innermost axis
+    jam     copies per axis, 1 = none: loops of that many iterations side by side inside inner loops
+    unroll  copies of the body per iteration of the innermost axis
+    """
+
+    tile: tuple[int, ...] = ()
+    order: tuple[int, ...] = ()
+    vector: int = 0
+    jam: tuple[int, ...] = ()
+    unroll: int = 0
+
+    def __bool__(self) -> bool:
+        return self != Schedule()
+
+    def without(self, *names: str) -> Schedule:
+        """This schedule after the passes that carry out `names`."""
+        return replace(self, **{name: getattr(_NOTHING, name) for name in names})
+
+
+_NOTHING = Schedule()
+
+
+@irdl_attr_definition
+class ScheduleAttr(Data[Schedule]):
+    """`#loop.schedule<tile = [6, 16], order = [1, 0], vector = 8, jam = [6, 2], unroll = 4>`."""
+
+    name = "loop.schedule"
+
+    @classmethod
+    def parse_parameter(cls, parser: AttrParser) -> Schedule:
+        with parser.in_angle_brackets():
+            return _parse_schedule(parser)
+
+    def print_parameter(self, printer: Printer) -> None:
+        with printer.in_angle_brackets():
+            printer.print_string(_schedule_text(self.data))
+
+    def verify(self) -> None:
+        schedule = self.data
+        if any(size < 0 for size in schedule.tile):
+            raise VerifyException(
+                "a tile size is negative; give a positive size, or 0 for an axis not tiled"
+            )
+        if sorted(schedule.order) != list(range(len(schedule.order))):
+            raise VerifyException(f"order {list(schedule.order)} is no permutation of the axes")
+        if any(copies < 1 for copies in schedule.jam):
+            raise VerifyException(
+                "a jam factor is less than 1; give 1 for an axis that is not jammed"
+            )
+        if schedule.vector < 0 or schedule.unroll < 0:
+            raise VerifyException(
+                "vector and unroll are counts; give a positive number or leave them out"
+            )
+
+
+def _schedule_text(schedule: Schedule) -> str:
+    pairs = {
+        "tile": list(schedule.tile),
+        "order": list(schedule.order),
+        "vector": schedule.vector,
+        "jam": list(schedule.jam),
+        "unroll": schedule.unroll,
+    }
+    return ", ".join(f"{name} = {value}" for name, value in pairs.items() if value)
+
+
+def _parse_schedule(parser: AttrParser) -> Schedule:
+    lists: dict[str, tuple[int, ...]] = {}
+    numbers: dict[str, int] = {}
+    while (key := parser.parse_optional_identifier()) is not None:
+        if key in lists or key in numbers:
+            parser.raise_error(f"{key} is given twice in this schedule")
+        parser.parse_punctuation("=")
+        if key in ("tile", "order", "jam"):
+            lists[key] = tuple(
+                parser.parse_comma_separated_list(parser.Delimiter.SQUARE, parser.parse_integer)
+            )
+        elif key in ("vector", "unroll"):
+            numbers[key] = parser.parse_integer()
+        else:
+            parser.raise_error(f"{key} is no key of a schedule: tile, order, vector, jam or unroll")
+        if parser.parse_optional_punctuation(",") is None:
+            break
+    return Schedule(
+        lists.get("tile", ()),
+        lists.get("order", ()),
+        numbers.get("vector", 0),
+        lists.get("jam", ()),
+        numbers.get("unroll", 0),
+    )
+
+
+@irdl_op_definition
+class YieldOp(IRDLOperation):
+    """Ends the body of a nest. Not printed: it carries nothing."""
+
+    name = "loop.yield"
+    assembly_format = "attr-dict"
+    traits = lazy_traits_def(lambda: (IsTerminator(), HasParent(NestOp), Pure()))
+
+
+@irdl_op_definition
+class NestOp(IRDLOperation):
+    """n loops, each perfectly inside the one before it; see the module's documentation."""
+
+    name = "loop.nest"
+
+    lower = var_operand_def(IndexType)
+    upper = var_operand_def(IndexType)
+    steps = prop_def(DenseArrayBase[I64])
+    kinds = prop_def(ArrayAttr[StringAttr])
+    schedule = opt_prop_def(ScheduleAttr)
+    body = region_def("single_block")
+
+    irdl_options = (AttrSizedOperandSegments(as_property=True),)
+    traits = traits_def(SingleBlockImplicitTerminator(YieldOp), RecursiveMemoryEffect())
+
+    def __init__(
+        self,
+        lower: Sequence[SSAValue | Operation],
+        upper: Sequence[SSAValue | Operation],
+        steps: Sequence[int],
+        kinds: Sequence[str],
+        body: Region | Block,
+        schedule: Schedule | ScheduleAttr | None = None,
+    ) -> None:
+        if isinstance(schedule, Schedule):
+            schedule = ScheduleAttr(schedule) if schedule else None
+        super().__init__(
+            operands=[lower, upper],
+            properties={
+                "steps": DenseArrayBase.from_list(i64, steps),
+                "kinds": ArrayAttr(StringAttr(kind) for kind in kinds),
+                "schedule": schedule,
+            },
+            regions=[Region(body) if isinstance(body, Block) else body],
+        )
+        for trait in self.get_traits_of_type(SingleBlockImplicitTerminator):
+            ensure_terminator(self, trait)
+
+    @property
+    def rank(self) -> int:
+        """The number of axes."""
+        return len(self.lower)
+
+    @property
+    def ivs(self) -> tuple[BlockArgument, ...]:
+        """The index variables, outermost axis first."""
+        return self.body.block.args
+
+    @property
+    def step_values(self) -> tuple[int, ...]:
+        return self.steps.get_values()
+
+    @property
+    def kind_names(self) -> tuple[str, ...]:
+        return tuple(kind.data for kind in self.kinds)
+
+    def verify_(self) -> None:
+        rank = len(self.lower)
+        if rank == 0:
+            raise VerifyException(
+                "loop.nest has no axis; give one lower and one upper bound per axis"
+            )
+        counts = (len(self.upper), len(self.steps), len(self.kinds), len(self.body.block.args))
+        for what, count in zip(
+            ("upper bounds", "steps", "kinds", "index variables"), counts, strict=True
+        ):
+            if count != rank:
+                raise VerifyException(f"loop.nest has {rank} lower bounds but {count} {what}")
+        if any(step <= 0 for step in self.step_values):
+            raise VerifyException("a step of loop.nest is not positive; loops run upwards")
+        for kind in self.kind_names:
+            if kind not in KINDS:
+                raise VerifyException(f"{kind} is no kind of axis: {' or '.join(KINDS)}")
+        if any(not isinstance(arg.type, IndexType) for arg in self.body.block.args):
+            raise VerifyException("an index variable of loop.nest is not of type index")
+        if self.schedule is not None:
+            _verify_counts(self.schedule.data, rank)
+
+    def print(self, printer: Printer) -> None:
+        def values(items: Sequence[SSAValue]) -> None:
+            with printer.in_parens():
+                printer.print_list(items, printer.print_ssa_value)
+
+        printer.print_string(" ")
+        values(self.ivs)
+        printer.print_string(" = ")
+        values(self.lower)
+        printer.print_string(" to ")
+        values(self.upper)
+        steps = ", ".join(map(str, self.step_values))
+        printer.print_string(f" step ({steps}) kinds [{', '.join(self.kind_names)}]")
+        if self.schedule is not None:
+            printer.print_string(" schedule ")
+            self.schedule.print_parameter(printer)
+        if self.attributes:
+            printer.print_op_attributes(self.attributes, print_keyword=True)
+        printer.print_string(" ")
+        printer.print_region(self.body, print_entry_block_args=False, print_block_terminators=False)
+
+    @classmethod
+    def parse(cls, parser: Parser) -> NestOp:
+        def index_operands() -> list[SSAValue]:
+            names = parser.parse_comma_separated_list(
+                parser.Delimiter.PAREN, parser.parse_unresolved_operand
+            )
+            return [parser.resolve_operand(name, IndexType()) for name in names]
+
+        arguments = parser.parse_comma_separated_list(
+            parser.Delimiter.PAREN, lambda: parser.parse_argument(expect_type=False)
+        )
+        parser.parse_punctuation("=")
+        lower = index_operands()
+        parser.parse_keyword("to")
+        upper = index_operands()
+        parser.parse_keyword("step")
+        steps = parser.parse_comma_separated_list(parser.Delimiter.PAREN, parser.parse_integer)
+        parser.parse_keyword("kinds")
+        kinds = parser.parse_comma_separated_list(parser.Delimiter.SQUARE, parser.parse_identifier)
+        schedule = None
+        if parser.parse_optional_keyword("schedule"):
+            schedule = ScheduleAttr.new(ScheduleAttr.parse_parameter(parser))
+        attributes = parser.parse_optional_attr_dict_with_keyword()
+        body = parser.parse_region([argument.resolve(IndexType()) for argument in arguments])
+        if not body.blocks:
+            parser.raise_error("loop.nest needs a body")
+        nest = cls(lower, upper, steps, kinds, body, schedule)
+        if attributes is not None:
+            nest.attributes |= attributes.data
+        return nest
+
+
+def _verify_counts(schedule: Schedule, rank: int) -> None:
+    for name in ("tile", "order", "jam"):
+        count = len(getattr(schedule, name))
+        if count not in (0, rank):
+            raise VerifyException(f"{name} of the schedule has {count} entries for {rank} axes")
+
+
+LOOP = Dialect("loop", [NestOp, YieldOp], [ScheduleAttr])
