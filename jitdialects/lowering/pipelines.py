@@ -1,0 +1,238 @@
+"""The named pipelines, and the one function that takes a program down to the `llvm` dialect.
+
+`jit-default` is a pass that runs each pass below in order; `lower_program` runs the same list, times
+every stage and collects the facts that a caller of the compiled code needs (docs/architecture.md,
+"Compile request and reply"). Both see IR only: no code generation happens here.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Operation
+from xdsl.passes import ModulePass
+from xdsl.utils.exceptions import PassFailedException
+
+from jitdialects.bytecode.program import Program
+from jitdialects.bytecode.signature import Signature
+from jitdialects.dialects.tssa import DimsAttr, dtype_of, guards_of, shape_of
+
+TARGETS = ("cpu",)
+
+
+def tensor_passes(signature: str, fuse: bool = True) -> tuple[ModulePass, ...]:
+    """From `vm` to `tssa` over buffers."""
+    from jitdialects.lowering.convert_vm_to_tssa import ConvertVmToTssaPass
+    from jitdialects.lowering.tssa_bufferize import TssaBufferizePass
+    from jitdialects.passes.tssa_cse import TssaCsePass
+    from jitdialects.passes.tssa_dce import TssaDcePass
+    from jitdialects.passes.tssa_fold_constants import TssaFoldConstantsPass
+    from jitdialects.passes.tssa_fuse import TssaFusePass
+    from jitdialects.passes.tssa_simplify import TssaSimplifyPass
+
+    return (
+        ConvertVmToTssaPass(signature=signature),
+        TssaFoldConstantsPass(),
+        TssaSimplifyPass(),
+        TssaCsePass(),
+        TssaDcePass(),
+        TssaFusePass(merge=fuse),
+        TssaBufferizePass(),
+    )
+
+
+def loop_passes(features: str) -> tuple[ModulePass, ...]:
+    """From `tssa` over buffers to `scf` with explicit vectors."""
+    from jitdialects.lowering.convert_loop_to_scf import ConvertLoopToScfPass
+    from jitdialects.lowering.convert_tssa_to_loop import ConvertTssaToLoopPass
+    from jitdialects.passes.loop_hoist_accumulators import LoopHoistAccumulatorsPass
+    from jitdialects.passes.loop_interchange import LoopInterchangePass
+    from jitdialects.passes.loop_schedule import LoopSchedulePass
+    from jitdialects.passes.loop_tile import LoopTilePass
+    from jitdialects.passes.loop_unroll import LoopUnrollPass
+    from jitdialects.passes.loop_unroll_and_jam import LoopUnrollAndJamPass
+    from jitdialects.passes.loop_vectorize import LoopVectorizePass
+
+    return (
+        ConvertTssaToLoopPass(),
+        LoopSchedulePass(features=features),
+        LoopTilePass(),
+        LoopInterchangePass(),
+        ConvertLoopToScfPass(),
+        LoopHoistAccumulatorsPass(),
+        LoopUnrollPass(),
+        LoopVectorizePass(),
+        LoopUnrollAndJamPass(),
+    )
+
+
+def llvm_passes() -> tuple[ModulePass, ...]:
+    """From `scf`, `vector` and `memref` to the `llvm` dialect with the packed entry."""
+    from xdsl.transforms.convert_scf_to_cf import ConvertScfToCf
+    from xdsl.transforms.reconcile_unrealized_casts import ReconcileUnrealizedCastsPass
+
+    from jitdialects.lowering.convert_arith_to_llvm import ConvertArithToLlvmPass
+    from jitdialects.lowering.convert_cf_to_llvm import ConvertCfToLlvmPass
+    from jitdialects.lowering.convert_func_to_llvm import ConvertFuncToLlvmPass
+    from jitdialects.lowering.convert_math_to_llvm import ConvertMathToLlvmPass
+    from jitdialects.lowering.convert_memref_to_llvm import ConvertMemrefToLlvmPass
+    from jitdialects.lowering.convert_vector_to_llvm import ConvertVectorToLlvmPass
+    from jitdialects.lowering.expand_elementary import ExpandElementaryPass
+    from jitdialects.lowering.llvm_emit_packed_entry import LlvmEmitPackedEntryPass
+    from jitdialects.passes.llvm_fold_descriptors import LlvmFoldDescriptorsPass
+
+    return (
+        ExpandElementaryPass(),
+        ConvertScfToCf(),
+        ConvertVectorToLlvmPass(),
+        ConvertMemrefToLlvmPass(),
+        ConvertMathToLlvmPass(),
+        ConvertArithToLlvmPass(),
+        ConvertCfToLlvmPass(),
+        ConvertFuncToLlvmPass(),
+        ReconcileUnrealizedCastsPass(),
+        LlvmFoldDescriptorsPass(),
+        LlvmEmitPackedEntryPass(),
+    )
+
+
+def cpu_passes(signature: str, features: str, fuse: bool = True) -> tuple[ModulePass, ...]:
+    """Everything from `vm` to `llvm`."""
+    return (*tensor_passes(signature, fuse), *loop_passes(features), *llvm_passes())
+
+
+@dataclass(frozen=True)
+class JitDefaultPass(ModulePass):
+    """`jit-default{target=cpu signature="main(f32[n])"}`: the whole pipeline from `vm` to `llvm`."""
+
+    name = "jit-default"
+
+    signature: str
+    target: str = "cpu"
+    features: str = "x86-64-v3"
+    fuse: bool = True
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        if self.target not in TARGETS:
+            raise PassFailedException(
+                f"jit-default: unknown target '{self.target}'; known: {', '.join(TARGETS)}"
+            )
+        for each in cpu_passes(self.signature, self.features, self.fuse):
+            each.apply(ctx, op)
+
+
+@dataclass(frozen=True)
+class TensorFacts:
+    """One argument or result: dtype name, weakness, sizes as dims text."""
+
+    dtype: str
+    weak: bool
+    sizes: tuple[str, ...]
+
+
+@dataclass
+class Facts:
+    """What a caller must know to use the code; every field is plain JSON data after `as_json`."""
+
+    arguments: list[TensorFacts] = field(default_factory=list[TensorFacts])
+    results: list[TensorFacts] = field(default_factory=list[TensorFacts])
+    guards: list[tuple[str, str, str]] = field(default_factory=list[tuple[str, str, str]])
+    """(relation, left, right), relation `==` or `<=`, both sides dims text."""
+    arena: str = "0"
+    """Bytes of temporaries, dims text."""
+    operators: int = 0
+    operators_fused: int = 0
+    remarks: list[str] = field(default_factory=list[str])
+    milliseconds: dict[str, float] = field(default_factory=dict[str, float])
+    stages: dict[str, str] = field(default_factory=dict[str, str])
+
+    def as_json(self) -> dict[str, Any]:
+        """A dictionary for `json.dumps`."""
+        return asdict(self)
+
+
+Observer = Callable[[str, ModuleOp], None]
+"""Called with the name of each stage and the module after it."""
+
+
+def lower_program(
+    program: Program,
+    signature: Signature,
+    features: str,
+    *,
+    fuse: bool = True,
+    dump: bool = False,
+    observe: Observer | None = None,
+) -> tuple[ModuleOp, Facts]:
+    """Lower `signature.function` of a verified program to the `llvm` dialect.
+
+    With `dump`, `facts.stages` holds the text after every pass, keyed `00-vm`, `01-<pass>`, ...
+    Raises `CompileError` where this version cannot compile the region.
+    """
+    from jitdialects.dialects.context import make_context
+    from jitdialects.lowering.bytecode_to_vm import program_to_module
+
+    facts = Facts()
+    ctx = make_context()
+    started = time.perf_counter()
+    module = program_to_module(program)
+    passes = cpu_passes(str(signature), features, fuse)
+    for index, name in enumerate(("vm", *(p.name for p in passes))):
+        if index:
+            passes[index - 1].apply(ctx, module)
+        facts.milliseconds[name] = (time.perf_counter() - started) * 1e3
+        _collect(facts, name, passes[index - 1] if index else None, module)
+        if dump:
+            facts.stages[f"{index:02}-{name}"] = str(module)
+        if observe is not None:
+            observe(name, module)
+        started = time.perf_counter()
+    return module, facts
+
+
+def _collect(facts: Facts, name: str, done: ModulePass | None, module: ModuleOp) -> None:
+    """Read from the module what is visible at this stage only."""
+    from jitdialects.analysis.fusion_facts import count_operators
+    from jitdialects.passes.tssa_fuse import TssaFusePass
+
+    if name == "convert-vm-to-tssa":
+        function = _function(module)
+        weak = _weak_flags(function)
+        inputs, outputs = function.function_type.inputs, function.function_type.outputs
+        facts.arguments = [_tensor(t, w) for t, w in zip(inputs, weak, strict=True)]
+        facts.results = [_tensor(t, dtype_of(t).weak) for t in outputs]
+        for relation, left, right in (g.data for g in guards_of(function)):
+            facts.guards.append((relation, str(left), str(right)))
+    elif isinstance(done, TssaFusePass):
+        facts.operators, facts.operators_fused = count_operators(module)
+        facts.remarks = list(done.remarks)
+    elif name == "tssa-bufferize":
+        arena = _function(module).attributes.get("tssa.arena")
+        if isinstance(arena, DimsAttr):
+            facts.arena = str(arena.data[0])
+
+
+def _function(module: ModuleOp) -> FuncOp:
+    return next(op for op in module.ops if isinstance(op, FuncOp))
+
+
+def _weak_flags(function: FuncOp) -> Sequence[bool]:
+    attributes = function.arg_attrs
+    if attributes is None:
+        return [False] * len(function.function_type.inputs)
+    return ["tssa.weak" in a.data for a in attributes]
+
+
+def _tensor(tensor: Any, weak: bool) -> TensorFacts:
+    return TensorFacts(dtype_of(tensor).name, weak, tuple(map(str, shape_of(tensor))))
+
+
+def print_operation(op: Operation) -> str:
+    """The text of an operation, as the dumps hold it."""
+    return str(op)
