@@ -1,0 +1,515 @@
+"""The memory pool: recycled, 64-byte aligned blocks for arrays, arenas and kernels.
+
+All of its state is one native structure, `PoolState` followed by a table of block records, linked by
+record numbers; nothing about a block is kept in Python objects, so that machine code can walk the same
+lists. A record is `RECORD_WORDS` 64-bit words (see `_ADDRESS` .. `_SLAB`): one cache line.
+
+Where a block comes from:
+
+- *classes*: powers of two from 2**6 to 2**26 bytes, one free list each. Blocks of up to half a slab are
+  cut from slabs of 256 KiB, larger ones are mapped one by one.
+- *exact*: a request that would waste more than a quarter of its class block, or that is larger than
+  2**26, gets a mapping of its own, rounded to pages (where that is indeed smaller). After release it
+  waits in a list sorted by size; a request takes the smallest that fits if at most a quarter is wasted.
+
+A block has a reference count. At zero it waits in the deferred list until the next `safe_point`, when
+nobody can still be computing with it, and only then becomes free.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+import os
+import threading
+import weakref
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from math import prod
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from jitdialects.errors import PoolError
+
+ALIGNMENT = 64
+SMALLEST, LARGEST = 6, 26
+CLASSES = LARGEST - SMALLEST + 1
+SLAB_BYTES = 1 << 18
+PAGE = mmap.PAGESIZE
+RECORD_WORDS = 8
+MAX_RECORDS = 1 << 20
+
+_ADDRESS, _CAPACITY, _COUNT, _KIND, _NEXT, _REQUESTED, _SLAB, _LIVE = range(RECORD_WORDS)
+"""Words of a record. `_KIND`: class number, `_EXACT` or `_IS_SLAB`. `_NEXT`: next record of the list
+that this one is in, 0 at its end. `_SLAB`: record of the slab the block was cut from, or 0.
+`_LIVE` (slabs only): how many of its blocks are live or deferred."""
+_EXACT, _IS_SLAB, _UNUSED = CLASSES, CLASSES + 1, CLASSES + 2
+
+
+class PoolState(ctypes.Structure):
+    """Head of the native state. Counters are in bytes or numbers of blocks; list heads are records."""
+
+    _fields_ = [
+        ("free", ctypes.c_uint64 * CLASSES),
+        ("bump", ctypes.c_uint64 * CLASSES),  # offset of the next block in the slab being cut
+        ("slab", ctypes.c_uint64 * CLASSES),  # record of that slab, or 0
+        ("exact", ctypes.c_uint64),  # released exact blocks, smallest first
+        ("deferred", ctypes.c_uint64),
+        ("spare", ctypes.c_uint64),  # records without memory
+        ("records", ctypes.c_uint64),  # records ever used; number 0 is never used
+        ("limit", ctypes.c_uint64),  # of `reserved`; 0: none
+        ("requests", ctypes.c_uint64),
+        ("reused_requests", ctypes.c_uint64),
+        ("requested_bytes", ctypes.c_uint64),
+        ("reused_bytes", ctypes.c_uint64),
+        ("live_blocks", ctypes.c_uint64),
+        ("live_bytes", ctypes.c_uint64),  # as requested
+        ("held_bytes", ctypes.c_uint64),  # capacities of the live blocks
+        ("peak_live_bytes", ctypes.c_uint64),
+        ("free_bytes", ctypes.c_uint64),
+        ("reserved_bytes", ctypes.c_uint64),  # mapped from the system
+        ("trims", ctypes.c_uint64),
+    ]
+
+
+@dataclass(frozen=True)
+class PoolStatistics:
+    """A snapshot; bytes unless the name says otherwise."""
+
+    requests: int
+    reused_requests: int
+    requested_bytes: int
+    reused_bytes: int
+    live_blocks: int
+    live_bytes: int
+    peak_live_bytes: int
+    reserved_bytes: int
+    free_bytes: int
+    waste_bytes: int
+    """Capacity of live blocks beyond what was requested."""
+    largest_free_bytes: int
+    deferred_blocks: int
+    trims: int
+
+    @property
+    def reuse_rate(self) -> float:
+        """Requests served from recycled blocks / all requests; 0 before the first."""
+        return self.reused_requests / self.requests if self.requests else 0.0
+
+    @property
+    def fragmentation(self) -> float:
+        """Largest free block / total free: 1 is not fragmented; 1 too when nothing is free."""
+        return self.largest_free_bytes / self.free_bytes if self.free_bytes else 1.0
+
+
+def size_class(size: int) -> int:
+    """The number of the class that holds `size` bytes, at most 2**LARGEST."""
+    return max((size - 1).bit_length() - SMALLEST, 0)
+
+
+def is_exact(size: int) -> bool:
+    """Whether `size` bytes get a block of their own outside the classes."""
+    if size > 1 << LARGEST:
+        return True
+    block = 1 << (size_class(size) + SMALLEST)
+    return 4 * (block - size) > block and max(page_rounded(size), PAGE) < block
+
+
+def page_rounded(size: int) -> int:
+    """`size` rounded up to whole pages."""
+    return -(-size // PAGE) * PAGE
+
+
+class _Lease(ctypes.Structure):
+    """Base object of an array from `MemoryPool.empty`: gives its block back when it is collected.
+
+    It holds the pool, so that the memory outlives the last array in it.
+    """
+
+    pool: MemoryPool
+    block: int
+
+    def __del__(self) -> None:
+        self.pool.leave(self.block)
+
+
+@lru_cache(maxsize=256)
+def _lease_type(capacity: int) -> type[_Lease]:
+    return cast(
+        type[_Lease], type("_Lease", (_Lease,), {"_fields_": [("bytes", ctypes.c_char * capacity)]})
+    )
+
+
+def is_pool_array(array: NDArray[Any]) -> bool:
+    """Whether `array` is the very array that `empty` returned, rather than a view or a stranger."""
+    return isinstance(array.base, _Lease)
+
+
+def _system() -> tuple[Any, Any]:
+    library = ctypes.CDLL(None, use_errno=True)
+    map_, unmap = library.mmap, library.munmap
+    map_.restype, unmap.restype = ctypes.c_void_p, ctypes.c_int
+    map_.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_int64]
+    unmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
+    return map_, unmap
+
+
+_mmap, _munmap = _system()
+_MAP_FAILED = ctypes.c_void_p(-1).value
+_MAP_FLAGS = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
+_MAP_NORESERVE = 0x4000  # Linux; a hint elsewhere
+
+
+def _map(size: int) -> int | None:
+    """Address of `size` fresh zeroed bytes, or None if the system has no more."""
+    address = _mmap(None, size, mmap.PROT_READ | mmap.PROT_WRITE, _MAP_FLAGS, -1, 0)
+    return None if address == _MAP_FAILED else address
+
+
+class MemoryPool:
+    """A pool with its own state; safe to use from several threads and after a fork.
+
+    `limit` bounds the bytes mapped from the system: at the limit free blocks are unmapped, then
+    `PoolError` is raised and the pool stays as it was.
+    """
+
+    def __init__(self, limit: int | None = None) -> None:
+        if limit is not None and limit < 1:
+            raise PoolError(
+                f"MemoryPool: limit must be at least 1 byte, got {limit}; None is no limit"
+            )
+        head = -(-ctypes.sizeof(PoolState) // 64) * 64
+        flags = _MAP_FLAGS | _MAP_NORESERVE
+        self._memory = mmap.mmap(-1, head + MAX_RECORDS * RECORD_WORDS * 8, flags)
+        self.state = PoolState.from_buffer(self._memory)
+        self._table: memoryview[int] = memoryview(self._memory)[head:].cast("Q")
+        self.state.records = 1
+        self.state.limit = limit or 0
+        self._lock = threading.Lock()
+        self._mailbox: deque[int] = deque()
+        _pools.add(self)
+        weakref.finalize(self, _unmap_all, self._table, self.state).atexit = False
+
+    # ---- requests ------------------------------------------------------------------------------
+
+    def allocate(self, size: int) -> int:
+        """A block of at least `size` bytes with reference count 1; returns its record number."""
+        if size < 0:
+            raise PoolError(f"MemoryPool: a request must not be negative, got {size} bytes")
+        with self._lock:
+            state, table = self.state, self._table
+            kind = _EXACT if is_exact(size) else size_class(size)
+            block = self._take_exact(size) if kind == _EXACT else state.free[kind]
+            state.requests += 1
+            state.requested_bytes += size
+            if block:
+                if kind != _EXACT:
+                    state.free[kind] = table[block * RECORD_WORDS + _NEXT]
+                state.free_bytes -= table[block * RECORD_WORDS + _CAPACITY]
+                state.reused_requests += 1
+                state.reused_bytes += size
+            else:
+                block = self._fresh(kind, size)
+            self._mark_live(block, size)
+            return block
+
+    def _mark_live(self, block: int, size: int) -> None:
+        state, table, at = self.state, self._table, block * RECORD_WORDS
+        table[at + _COUNT] = 1
+        table[at + _NEXT] = 0
+        table[at + _REQUESTED] = size
+        slab = table[at + _SLAB]
+        if slab:
+            table[slab * RECORD_WORDS + _LIVE] += 1
+        state.live_blocks += 1
+        state.live_bytes += size
+        state.held_bytes += table[at + _CAPACITY]
+        state.peak_live_bytes = max(state.peak_live_bytes, state.live_bytes)
+
+    def address(self, block: int) -> int:
+        """Where the block begins; a multiple of 64."""
+        return self._table[block * RECORD_WORDS + _ADDRESS]
+
+    def leave(self, block: int) -> None:
+        """`release` for destructors, which run anywhere, also inside the lock: at a safe point."""
+        self._mailbox.append(block)
+
+    def retain(self, block: int) -> None:
+        """One more reference to a live block."""
+        with self._lock:
+            self._check_live(block, "retain")
+            self._table[block * RECORD_WORDS + _COUNT] += 1
+
+    def release(self, block: int) -> None:
+        """One reference less; the last one sends the block to the deferred list."""
+        with self._lock:
+            self._check_live(block, "release")
+            self._drop(block)
+
+    def _check_live(self, block: int, who: str) -> None:
+        inside = 0 < block < self.state.records
+        if not inside or not self._table[block * RECORD_WORDS + _COUNT]:
+            raise PoolError(
+                f"MemoryPool: {who} of block {block}, which is not live; "
+                "release each reference exactly once"
+            )
+
+    def _drop(self, block: int) -> None:
+        table, at = self._table, block * RECORD_WORDS
+        table[at + _COUNT] -= 1
+        if not table[at + _COUNT]:
+            table[at + _NEXT] = self.state.deferred
+            self.state.deferred = block
+
+    def safe_point(self) -> None:
+        """Nothing computes with released blocks any more: make them available."""
+        if self._mailbox or self.state.deferred:
+            with self._lock:
+                self._drain()
+
+    def _drain(self) -> None:
+        while self._mailbox:
+            self._drop(self._mailbox.popleft())
+        state, table = self.state, self._table
+        block: int = state.deferred
+        state.deferred = 0
+        while block:
+            at = block * RECORD_WORDS
+            following = table[at + _NEXT]
+            slab = table[at + _SLAB]
+            if slab:
+                table[slab * RECORD_WORDS + _LIVE] -= 1
+            state.live_blocks -= 1
+            state.live_bytes -= table[at + _REQUESTED]
+            state.held_bytes -= table[at + _CAPACITY]
+            state.free_bytes += table[at + _CAPACITY]
+            kind = table[at + _KIND]
+            if kind == _EXACT:
+                self._keep_exact(block)
+            else:
+                table[at + _NEXT] = state.free[kind]
+                state.free[kind] = block
+            block = following
+
+    def empty(self, shape: Sequence[int], dtype: DTypeLike) -> NDArray[Any]:
+        """An uninitialised C-contiguous array; its block is released when the last view goes."""
+        element = np.dtype(dtype)
+        block = self.allocate(prod(shape) * element.itemsize)
+        at = block * RECORD_WORDS
+        lease = _lease_type(self._table[at + _CAPACITY]).from_address(self._table[at])
+        lease.pool = self
+        lease.block = block
+        buffer: Any = lease  # NumPy's type hints do not know ctypes structures
+        return np.ndarray(shape, element, buffer)
+
+    # ---- memory from the system ----------------------------------------------------------------
+
+    def _fresh(self, kind: int, size: int) -> int:
+        """A record with memory that was never used; raises before anything is changed."""
+        capacity = page_rounded(size) if kind == _EXACT else 1 << (kind + SMALLEST)
+        if kind == _EXACT or 2 * capacity > SLAB_BYTES:
+            return self._mapped(kind, capacity, size)
+        state, table = self.state, self._table
+        if not state.slab[kind] or state.bump[kind] + capacity > SLAB_BYTES:
+            state.slab[kind] = self._mapped(_IS_SLAB, SLAB_BYTES, size)
+            state.bump[kind] = 0
+        slab: int = state.slab[kind]
+        address: int = table[slab * RECORD_WORDS + _ADDRESS] + state.bump[kind]
+        block = self._record(address, capacity, kind)
+        table[block * RECORD_WORDS + _SLAB] = slab
+        state.bump[kind] += capacity
+        return block
+
+    def _mapped(self, kind: int, capacity: int, size: int) -> int:
+        state = self.state
+        if state.limit and state.reserved_bytes + capacity > state.limit:
+            self._trim()
+            if state.reserved_bytes + capacity > state.limit:
+                raise self._exhausted(size, f"within the limit of {state.limit} bytes")
+        address = _map(capacity)
+        if address is None:
+            self._trim()
+            address = _map(capacity)
+        if address is None:
+            raise self._exhausted(size, "in the memory that the system gives")
+        state.reserved_bytes += capacity
+        return self._record(address, capacity, kind)
+
+    def _record(self, address: int, capacity: int, kind: int) -> int:
+        state, table = self.state, self._table
+        block = state.spare
+        if block:
+            state.spare = table[block * RECORD_WORDS + _NEXT]
+        elif state.records == MAX_RECORDS:
+            raise PoolError(f"MemoryPool: more than {MAX_RECORDS} blocks; release some or trim()")
+        else:
+            block = state.records
+            state.records += 1
+        at = block * RECORD_WORDS
+        for word in range(RECORD_WORDS):
+            table[at + word] = 0
+        table[at + _ADDRESS], table[at + _CAPACITY], table[at + _KIND] = address, capacity, kind
+        return block
+
+    def _take_exact(self, size: int) -> int:
+        """The smallest released exact block for `size`, unlinked, if at most a quarter is wasted."""
+        state, table, wanted = self.state, self._table, page_rounded(size)
+        previous, block = 0, int(state.exact)
+        while block and table[block * RECORD_WORDS + _CAPACITY] < wanted:
+            previous, block = block, table[block * RECORD_WORDS + _NEXT]
+        if not block or 4 * wanted < 3 * table[block * RECORD_WORDS + _CAPACITY]:
+            return 0
+        self._link_exact(previous, table[block * RECORD_WORDS + _NEXT])
+        return block
+
+    def _keep_exact(self, block: int) -> None:
+        state, table = self.state, self._table
+        capacity = table[block * RECORD_WORDS + _CAPACITY]
+        previous, following = 0, int(state.exact)
+        while following and table[following * RECORD_WORDS + _CAPACITY] < capacity:
+            previous, following = following, table[following * RECORD_WORDS + _NEXT]
+        table[block * RECORD_WORDS + _NEXT] = following
+        self._link_exact(previous, block)
+
+    def _link_exact(self, previous: int, block: int) -> None:
+        if previous:
+            self._table[previous * RECORD_WORDS + _NEXT] = block
+        else:
+            self.state.exact = block
+
+    def trim(self) -> int:
+        """Unmap every mapping without a live or deferred block; returns the bytes given back."""
+        with self._lock:
+            return self._trim()
+
+    def _trim(self) -> int:
+        state, table = self.state, self._table
+        before = state.reserved_bytes
+        for kind in range(CLASSES):
+            kept = 0
+            for block in self._chain(state.free[kind]):
+                at = block * RECORD_WORDS
+                slab = table[at + _SLAB]
+                if slab and table[slab * RECORD_WORDS + _LIVE]:
+                    table[at + _NEXT] = kept
+                    kept = block
+                else:
+                    state.free_bytes -= table[at + _CAPACITY]
+                    self._discard(block)
+            state.free[kind] = kept
+            slab = state.slab[kind]
+            if slab and not table[slab * RECORD_WORDS + _LIVE]:
+                state.slab[kind] = 0
+        for block in self._chain(state.exact):
+            state.free_bytes -= table[block * RECORD_WORDS + _CAPACITY]
+            self._discard(block)
+        state.exact = 0
+        for block in range(1, state.records):
+            at = block * RECORD_WORDS
+            if table[at + _KIND] == _IS_SLAB and not table[at + _LIVE]:
+                self._discard(block)
+        state.trims += 1
+        return before - state.reserved_bytes
+
+    def _discard(self, block: int) -> None:
+        """Unmap the block, unless its slab is mapped for it, and make the record a spare one."""
+        state, table, at = self.state, self._table, block * RECORD_WORDS
+        if not table[at + _SLAB]:
+            _munmap(table[at + _ADDRESS], table[at + _CAPACITY])
+            state.reserved_bytes -= table[at + _CAPACITY]
+        table[at + _KIND] = _UNUSED
+        table[at + _NEXT] = state.spare
+        state.spare = block
+
+    def _chain(self, block: int) -> list[int]:
+        """The records of the list that begins at `block`."""
+        out: list[int] = []
+        while block:
+            out.append(block)
+            block = self._table[block * RECORD_WORDS + _NEXT]
+        return out
+
+    # ---- what it says about itself -------------------------------------------------------------
+
+    def _free_blocks(self) -> dict[int, int]:
+        """Size of free blocks -> how many there are."""
+        found: dict[int, int] = {}
+        for head in (*self.state.free, self.state.exact):
+            for block in self._chain(head):
+                capacity = self._table[block * RECORD_WORDS + _CAPACITY]
+                found[capacity] = found.get(capacity, 0) + 1
+        return found
+
+    def _exhausted(self, size: int, where: str) -> PoolError:
+        state = self.state
+        free = ", ".join(f"{n} x {b}" for b, n in sorted(self._free_blocks().items())) or "none"
+        waiting = len(self._mailbox) + len(self._chain(state.deferred))
+        advice = "release arrays" + (f" or raise the limit ({state.limit})" if state.limit else "")
+        if waiting:
+            advice = f"call safe_point() to recycle {waiting} released block(s), {advice}"
+        return PoolError(
+            f"MemoryPool: {size} bytes do not fit {where} (reserved {state.reserved_bytes}, live "
+            f"{state.live_bytes} in {state.live_blocks} block(s), free blocks: {free}); {advice}"
+        )
+
+    def statistics(self) -> PoolStatistics:
+        """Counters since the pool was made, and its present state."""
+        with self._lock:
+            state = self.state
+            return PoolStatistics(
+                requests=state.requests,
+                reused_requests=state.reused_requests,
+                requested_bytes=state.requested_bytes,
+                reused_bytes=state.reused_bytes,
+                live_blocks=state.live_blocks,
+                live_bytes=state.live_bytes,
+                peak_live_bytes=state.peak_live_bytes,
+                reserved_bytes=state.reserved_bytes,
+                free_bytes=state.free_bytes,
+                waste_bytes=state.held_bytes - state.live_bytes,
+                largest_free_bytes=max(self._free_blocks(), default=0),
+                deferred_blocks=len(self._mailbox) + len(self._chain(state.deferred)),
+                trims=state.trims,
+            )
+
+    # ---- forks ---------------------------------------------------------------------------------
+
+    def hold(self) -> None:
+        """Take the lock, so that a fork sees a consistent state."""
+        self._lock.acquire()
+
+    def let_go(self) -> None:
+        """Undo `hold`, in the parent and in the child."""
+        self._lock.release()
+
+
+def _unmap_all(table: memoryview[int], state: PoolState) -> None:
+    for block in range(1, state.records):
+        at = block * RECORD_WORDS
+        if table[at + _KIND] != _UNUSED and not table[at + _SLAB]:
+            _munmap(table[at + _ADDRESS], table[at + _CAPACITY])
+
+
+_pools: weakref.WeakSet[MemoryPool] = weakref.WeakSet()
+_held: list[MemoryPool] = []
+
+
+def _before_fork() -> None:
+    _held.extend(_pools)
+    for pool in _held:
+        pool.hold()
+
+
+def _after_fork() -> None:
+    while _held:
+        _held.pop().let_go()
+
+
+os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork)
+
+default_pool = MemoryPool()
+"""The pool of the process; virtual machines use it unless they are given another."""

@@ -1,0 +1,229 @@
+"""The memory pool: alignment, classes, exact blocks, deferral, limits, threads, forks."""
+
+import gc
+import os
+import threading
+
+import numpy as np
+import pytest
+
+from jitdialects.errors import PoolError
+from jitdialects.runtime.pool import CLASSES, PAGE, MemoryPool, is_exact, size_class
+
+
+def test_there_are_21_classes_from_64_bytes_to_64_mebibytes() -> None:
+    assert CLASSES == 21
+    assert [size_class(n) for n in (0, 1, 64, 65, 1 << 26)] == [0, 0, 0, 1, 20]
+
+
+@pytest.mark.parametrize(
+    ("size", "exact"),
+    [
+        (40, False),  # a page would waste more than the class does
+        (1 << 20, False),
+        (3 << 18, False),  # exactly a quarter of 1 MiB wasted
+        ((3 << 18) - 1, True),
+        ((1 << 26) + 1, True),
+    ],
+)
+def test_blocks_are_exact_over_a_quarter_of_waste_or_64_mebibytes(size: int, exact: bool) -> None:
+    assert is_exact(size) == exact
+
+
+@pytest.mark.parametrize("size", [0, 1, 63, 64, 65, 5000, 9000, 200_000, 700_000, 70 << 20])
+def test_addresses_are_aligned_and_blocks_are_recycled(size: int) -> None:
+    pool = MemoryPool()
+    block = pool.allocate(size)
+    address = pool.address(block)
+    assert address % 64 == 0
+    pool.release(block)
+    assert pool.address(pool.allocate(size)) != address  # deferred: not before a safe point
+    pool.safe_point()
+    assert pool.address(pool.allocate(size)) == address
+    assert pool.statistics().reused_requests == 1
+    assert pool.statistics().reused_bytes == size
+
+
+def test_an_exact_block_serves_requests_that_waste_at_most_a_quarter() -> None:
+    pool = MemoryPool()
+    block = pool.allocate(70 << 20)
+    pool.release(block)
+    pool.safe_point()
+    assert pool.allocate(150 * PAGE + (1 << 20)) != block
+    assert pool.allocate(65 << 20) == block
+
+
+def test_best_fit_takes_the_smallest_exact_block() -> None:
+    pool = MemoryPool()
+    blocks = [pool.allocate(n << 20) for n in (90, 70, 80)]
+    for block in blocks:
+        pool.release(block)
+    pool.safe_point()
+    assert pool.allocate(72 << 20) == blocks[2]
+
+
+def test_blocks_of_one_slab_do_not_overlap() -> None:
+    pool = MemoryPool()
+    arrays = [pool.empty((size,), "int64") for size in [1, 7, 8, 9, 100] * 300]
+    for number, array in enumerate(arrays):
+        array[:] = number
+    assert all((array == number).all() for number, array in enumerate(arrays))
+
+
+def test_references_are_counted() -> None:
+    pool = MemoryPool()
+    block = pool.allocate(100)
+    pool.retain(block)
+    pool.release(block)
+    pool.safe_point()
+    assert pool.statistics().live_blocks == 1
+    pool.release(block)
+    pool.safe_point()
+    assert pool.statistics().live_blocks == 0
+
+
+@pytest.mark.parametrize("block", [0, 1, 5000])
+def test_releasing_what_is_not_live_is_refused_and_harmless(block: int) -> None:
+    pool = MemoryPool()
+    pool.release(pool.allocate(8))
+    with pytest.raises(PoolError, match="release each reference exactly once"):
+        pool.release(block)
+    pool.safe_point()
+    assert pool.statistics().live_blocks == 0
+
+
+def test_the_last_view_keeps_the_block() -> None:
+    pool = MemoryPool()
+    view = pool.empty((4, 4), np.float32)[1:].T
+    view[...] = 3
+    gc.collect()
+    pool.safe_point()
+    other = pool.empty((4, 4), np.float32)
+    other[...] = 5
+    assert (view == 3).all()
+    del view
+    pool.safe_point()
+    assert pool.statistics().live_blocks == 1
+
+
+def test_arrays_outlive_their_pool() -> None:
+    array = MemoryPool().empty((1000,), np.float32)
+    gc.collect()
+    array[:] = 2
+    assert array.sum() == 2000
+
+
+def test_zero_sizes_and_rank_zero() -> None:
+    pool = MemoryPool()
+    assert pool.empty((0, 3), np.float32).shape == (0, 3)
+    assert pool.empty((), np.int64).shape == ()
+
+
+def test_statistics_count_live_waste_and_fragmentation() -> None:
+    pool = MemoryPool()
+    first, second = pool.allocate(100), pool.allocate(1000)
+    found = pool.statistics()
+    assert (found.live_bytes, found.waste_bytes, found.requests) == (1100, 28 + 24, 2)
+    pool.release(first)
+    pool.release(second)
+    assert pool.statistics().deferred_blocks == 2
+    pool.safe_point()
+    found = pool.statistics()
+    assert (found.live_bytes, found.free_bytes, found.largest_free_bytes) == (0, 1152, 1024)
+    assert found.fragmentation == pytest.approx(1024 / 1152)
+    assert found.peak_live_bytes == 1100
+
+
+def test_the_limit_trims_before_it_fails() -> None:
+    pool = MemoryPool(limit=4 << 20)
+    block = pool.allocate(3 << 20)
+    pool.release(block)
+    pool.safe_point()
+    assert pool.allocate(2 << 20)
+    assert pool.statistics().trims == 1
+    with pytest.raises(PoolError, match=r"reserved 2097152.*raise the limit \(4194304\)"):
+        pool.allocate(3 << 20)
+    assert pool.allocate(1 << 20)
+
+
+def test_the_error_lists_free_blocks_and_tells_of_deferred_ones() -> None:
+    pool = MemoryPool(limit=1 << 20)
+    kept, freed = pool.allocate(64), pool.allocate(64)
+    pool.release(freed)
+    pool.safe_point()
+    pool.release(kept)
+    with pytest.raises(PoolError, match=r"free blocks: 1 x 64\); call safe_point\(\) to recycle 1"):
+        pool.allocate(1 << 20)
+
+
+def test_the_error_of_a_pool_without_limit_advises_no_limit() -> None:
+    pool = MemoryPool()
+    with pytest.raises(PoolError) as caught:
+        pool.allocate(1 << 62)
+    assert "limit" not in str(caught.value)
+    assert pool.allocate(64)
+
+
+def test_trim_gives_back_slabs_and_mappings_without_live_blocks() -> None:
+    pool = MemoryPool()
+    small = [pool.allocate(64) for _ in range(10)]
+    large = pool.allocate(1 << 20)
+    assert pool.trim() == 0
+    pool.release(large)
+    for block in small[1:]:
+        pool.release(block)
+    pool.safe_point()
+    assert pool.trim() == 1 << 20
+    pool.release(small[0])
+    pool.safe_point()
+    assert pool.trim() == 1 << 18
+    found = pool.statistics()
+    assert (found.reserved_bytes, found.free_bytes, found.largest_free_bytes) == (0, 0, 0)
+    assert pool.allocate(64)
+
+
+def test_threads_get_distinct_blocks() -> None:
+    pool = MemoryPool()
+    wrong: list[int] = []
+
+    def work(number: int) -> None:
+        for size in [1, 30, 500, 3000] * 50:
+            array = pool.empty((size,), "int64")
+            array[:] = number
+            if (array != number).any():
+                wrong.append(number)
+            del array
+            pool.safe_point()
+
+    threads = [threading.Thread(target=work, args=(n,)) for n in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    pool.safe_point()
+    assert not wrong
+    assert pool.statistics().live_blocks == 0
+
+
+def test_a_forked_child_uses_its_own_copy() -> None:
+    pool = MemoryPool()
+    array = pool.empty((10,), np.float32)
+    array[:] = 1
+    child = os.fork()
+    if not child:
+        array[:] = 2
+        other = pool.empty((10,), np.float32)
+        os._exit(0 if other.ctypes.data != array.ctypes.data else 1)
+    assert os.waitpid(child, 0)[1] == 0
+    assert (array == 1).all()
+
+
+def test_a_recycled_block_never_shows_through_a_live_array() -> None:
+    """The buffer of a value that is still read is not handed out again (a lost update otherwise)."""
+    pool = MemoryPool()
+    kept = pool.empty((256,), np.float32)
+    kept[:] = 0.25
+    for _ in range(20):
+        pool.empty((256,), np.float32)[:] = -1.0
+        pool.safe_point()
+    assert (kept == 0.25).all()
