@@ -24,9 +24,40 @@ def _factory(where: str) -> Callable[[], Any]:
     return load
 
 
-_DIALECTS: dict[str, str] = {}
+_DIALECTS: dict[str, str] = {
+    "loop": "dialects.loop:LOOP",
+    "tssa": "dialects.tssa:TSSA",
+    "vm": "dialects.vm:VM",
+}
 
-_PASSES: dict[str, str] = {}
+_PASSES: dict[str, str] = {
+    "convert-arith-to-llvm": "lowering.convert_arith_to_llvm:ConvertArithToLlvmPass",
+    "convert-cf-to-llvm": "lowering.convert_cf_to_llvm:ConvertCfToLlvmPass",
+    "convert-func-to-llvm": "lowering.convert_func_to_llvm:ConvertFuncToLlvmPass",
+    "convert-loop-to-scf": "lowering.convert_loop_to_scf:ConvertLoopToScfPass",
+    "convert-math-to-llvm": "lowering.convert_math_to_llvm:ConvertMathToLlvmPass",
+    "convert-memref-to-llvm": "lowering.convert_memref_to_llvm:ConvertMemrefToLlvmPass",
+    "convert-tssa-to-loop": "lowering.convert_tssa_to_loop:ConvertTssaToLoopPass",
+    "convert-vector-to-llvm": "lowering.convert_vector_to_llvm:ConvertVectorToLlvmPass",
+    "convert-vm-to-tssa": "lowering.convert_vm_to_tssa:ConvertVmToTssaPass",
+    "expand-elementary": "lowering.expand_elementary:ExpandElementaryPass",
+    "jit-default": "lowering.pipelines:JitDefaultPass",
+    "llvm-emit-packed-entry": "lowering.llvm_emit_packed_entry:LlvmEmitPackedEntryPass",
+    "llvm-fold-descriptors": "passes.llvm_fold_descriptors:LlvmFoldDescriptorsPass",
+    "loop-hoist-accumulators": "passes.loop_hoist_accumulators:LoopHoistAccumulatorsPass",
+    "loop-interchange": "passes.loop_interchange:LoopInterchangePass",
+    "loop-schedule": "passes.loop_schedule:LoopSchedulePass",
+    "loop-tile": "passes.loop_tile:LoopTilePass",
+    "loop-unroll": "passes.loop_unroll:LoopUnrollPass",
+    "loop-unroll-and-jam": "passes.loop_unroll_and_jam:LoopUnrollAndJamPass",
+    "loop-vectorize": "passes.loop_vectorize:LoopVectorizePass",
+    "tssa-bufferize": "lowering.tssa_bufferize:TssaBufferizePass",
+    "tssa-cse": "passes.tssa_cse:TssaCsePass",
+    "tssa-dce": "passes.tssa_dce:TssaDcePass",
+    "tssa-fold-constants": "passes.tssa_fold_constants:TssaFoldConstantsPass",
+    "tssa-fuse": "passes.tssa_fuse:TssaFusePass",
+    "tssa-simplify": "passes.tssa_simplify:TssaSimplifyPass",
+}
 
 _TARGETS: dict[str, str] = {}
 
