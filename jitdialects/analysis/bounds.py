@@ -1,0 +1,74 @@
+"""Trip counts: what is known of the bounds of a loop without running it.
+
+Pure functions over SSA values. `None` always means "not known". All comparisons are signed, as in `scf.for`.
+"""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import IndexType, IntegerAttr
+from xdsl.dialects.scf import ForOp
+from xdsl.ir import Operation, OpResult, SSAValue
+
+
+def constant_of(value: SSAValue) -> int | None:
+    """The integer that `arith.constant` gives `value`."""
+    if not isinstance(value, OpResult) or value.op.name != "arith.constant":
+        return None
+    attribute = value.op.properties.get("value")
+    return attribute.value.data if isinstance(attribute, IntegerAttr) else None
+
+
+def trip_count(lower: int, upper: int, step: int) -> int:
+    """How often a loop from `lower` to below `upper` runs; `step` is positive."""
+    return max(0, -((lower - upper) // step))
+
+
+def constant_trip_count(loop: ForOp) -> int | None:
+    """The trip count of `loop` if it is the same in every execution."""
+    step = constant_of(loop.step)
+    if step is None or step <= 0:
+        return None
+    extent = constant_extent(loop.lb, loop.ub)
+    return None if extent is None else trip_count(0, extent, step)
+
+
+def constant_extent(lower: SSAValue, upper: SSAValue) -> int | None:
+    """`upper - lower` where both are constants, or `upper` is `lower + constant`."""
+    low, high = constant_of(lower), constant_of(upper)
+    if low is not None and high is not None:
+        return high - low
+    return _added_to(lower, upper)
+
+
+def extent_at_most(lower: SSAValue, upper: SSAValue) -> int | None:
+    """A constant that `upper - lower` never exceeds."""
+    exact = constant_extent(lower, upper)
+    if exact is not None:
+        return exact
+    op = _owner(upper)
+    if op is None:
+        return None
+    if op.name == "arith.minsi":
+        bounds = [extent_at_most(lower, operand) for operand in op.operands]
+        known = [bound for bound in bounds if bound is not None]
+        return min(known, default=None)
+    low = constant_of(lower)
+    divisor = constant_of(op.operands[1]) if op.name in ("arith.remsi", "arith.remui") else None
+    if low is None or divisor is None or divisor <= 0:
+        return None
+    return divisor - 1 - low
+
+
+def _added_to(base: SSAValue, value: SSAValue) -> int | None:
+    """`c` if `value` is `base + c`, of type index: narrower integers may wrap."""
+    op = _owner(value)
+    if op is None or op.name != "arith.addi" or not isinstance(value.type, IndexType):
+        return None
+    left, right = op.operands
+    if left is base:
+        return constant_of(right)
+    return constant_of(left) if right is base else None
+
+
+def _owner(value: SSAValue) -> Operation | None:
+    return value.op if isinstance(value, OpResult) else None

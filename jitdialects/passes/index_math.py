@@ -1,0 +1,124 @@
+"""Index arithmetic that folds while it is emitted: what loop passes use to compute bounds.
+
+Numbers stay Python integers until an operation needs them as operands, so static shapes leave no
+arithmetic behind and dynamic ones leave only what depends on them.
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import IndexType, IntegerAttr, IntegerType, i1, i64
+from xdsl.ir import Attribute, Operation, SSAValue
+
+from jitdialects.analysis.bounds import constant_of
+from jitdialects.dialects.upstream import CmpiOp, SelectOp
+
+Index: TypeAlias = SSAValue | int
+"""A value of the emitter's type, or a number not yet made into one."""
+
+_SLT = IntegerAttr(2, i64)
+_WRAPS: dict[str, Attribute] = {"overflowFlags": arith.IntegerOverflowAttr("none")}
+
+
+class IndexMath:
+    """Emits integer arithmetic of one type in front of `before`. Results are exact modulo 2^width."""
+
+    def __init__(self, before: Operation, type: IndexType | IntegerType | None = None) -> None:
+        self.before = before
+        self.type = IndexType() if type is None else type
+        self._constants: dict[int, SSAValue] = {}
+
+    def number(self, value: SSAValue) -> Index:
+        """`value`, as a number where it is a constant."""
+        constant = constant_of(value)
+        return value if constant is None else constant
+
+    def value(self, index: Index) -> SSAValue:
+        """`index` as an operand."""
+        if isinstance(index, SSAValue):
+            return index
+        if index not in self._constants:
+            op = arith.ConstantOp.create(
+                result_types=(self.type,),
+                properties={"value": IntegerAttr(index, self.type)},
+            )
+            self._constants[index] = self.insert(op)
+        return self._constants[index]
+
+    def insert(self, op: Operation) -> SSAValue:
+        """Put `op` in front; returns its first result."""
+        block = self.before.parent
+        assert block is not None
+        block.insert_op_before(op, self.before)
+        return op.results[0]
+
+    def add(self, left: Index, right: Index) -> Index:
+        if isinstance(left, int) and isinstance(right, int):
+            return left + right
+        if left == 0 or right == 0:
+            return right if left == 0 else left
+        return self._binary(arith.AddiOp, left, right, _WRAPS)
+
+    def sub(self, left: Index, right: Index) -> Index:
+        if isinstance(left, int) and isinstance(right, int):
+            return left - right
+        return left if right == 0 else self._binary(arith.SubiOp, left, right, _WRAPS)
+
+    def mul(self, left: Index, right: Index) -> Index:
+        if isinstance(left, int) and isinstance(right, int):
+            return left * right
+        if left == 1 or right == 1:
+            return right if left == 1 else left
+        return self._binary(arith.MuliOp, left, right, _WRAPS)
+
+    def divui(self, left: Index, right: Index) -> Index:
+        """Unsigned quotient; `right` is positive."""
+        if isinstance(left, int) and isinstance(right, int) and left >= 0:
+            return left // right
+        return left if right == 1 else self._binary(arith.DivUIOp, left, right)
+
+    def remui(self, left: Index, right: Index) -> Index:
+        """Unsigned remainder; `right` is positive."""
+        if isinstance(left, int) and isinstance(right, int) and left >= 0:
+            return left % right
+        return 0 if right == 1 else self._binary(arith.RemUIOp, left, right)
+
+    def minsi(self, left: Index, right: Index) -> Index:
+        if isinstance(left, int) and isinstance(right, int):
+            return min(left, right)
+        return self._binary(arith.MinSIOp, left, right)
+
+    def trips(self, lower: Index, upper: Index, step: Index) -> Index:
+        """Iterations from `lower` to below `upper`, 0 where `upper <= lower`; unsigned, so never overflows."""
+        if isinstance(lower, int) and isinstance(upper, int):
+            if upper <= lower:
+                return 0
+            extent: Index = upper - lower
+        else:
+            extent = self.sub(upper, lower)
+        if step != 1:
+            extent = self.add(self.divui(self.sub(extent, 1), step), 1)
+        if isinstance(extent, int):
+            return extent
+        compare = CmpiOp.create(
+            operands=(self.value(lower), self.value(upper)),
+            result_types=(i1,),
+            properties={"predicate": _SLT},
+        )
+        runs = self.insert(compare)
+        operands = (runs, extent, self.value(0))
+        return self.insert(SelectOp.create(operands=operands, result_types=(self.type,)))
+
+    def _binary(
+        self,
+        kind: type[Operation],
+        left: Index,
+        right: Index,
+        properties: dict[str, Attribute] | None = None,
+    ) -> SSAValue:
+        operands = (self.value(left), self.value(right))
+        return self.insert(
+            kind.create(operands=operands, result_types=(self.type,), properties=properties or {})
+        )
