@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from types import NoneType
 from typing import TypeAlias
 
 
@@ -100,3 +101,29 @@ class Ints:
 
 Attribute: TypeAlias = None | bool | int | str | ShapeSpec | IndexSpec | Ints
 Attributes: TypeAlias = Mapping[str, Attribute]
+
+TYPES: Mapping[str, tuple[type, ...]] = {
+    "axes": (Ints, NoneType),
+    "axis": (int, NoneType),
+    "callee": (str,),
+    "cases": (Ints,),
+    "constant": (int,),
+    "dtype": (str,),
+    "index": (IndexSpec,),
+    "keepdims": (bool,),
+    "shape": (ShapeSpec,),
+}
+"""Attribute name -> the types its value may have, for every opcode that has such an attribute."""
+
+
+def references(value: Attribute) -> list[OperandRef]:
+    """The operands that a shape or index specification refers to."""
+    if isinstance(value, ShapeSpec):
+        return [s for s in value.sizes if isinstance(s, OperandRef)]
+    out: list[OperandRef] = []
+    for entry in value.entries if isinstance(value, IndexSpec) else ():
+        if isinstance(entry, Slice):
+            out.extend(b for b in (entry.start, entry.stop) if isinstance(b, OperandRef))
+        elif isinstance(entry, At) and isinstance(entry.index, OperandRef):
+            out.append(entry.index)
+    return out

@@ -24,7 +24,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from jitdialects.bytecode.attributes import Attribute
 from jitdialects.bytecode.dtypes import DType
@@ -53,6 +53,17 @@ class Constant:
     dtype: DType
     value: NDArray[np.generic]
 
+    @staticmethod
+    def of(value: ArrayLike, dtype: DType | None = None) -> Constant:
+        """A constant with a copy of `value`. Without a `dtype` it is the value's own; Python scalars
+        are weak."""
+        if dtype is None:
+            weak = type(value) in (bool, int, float)
+            dtype = DType(np.asarray(value).dtype.name, weak)
+        array = np.array(value, dtype=dtype.numpy, order="C")
+        array.setflags(write=False)
+        return Constant(dtype, array)
+
     def __eq__(self, other: object) -> bool:
         """Bitwise, so that NaN equals itself and -0.0 differs from 0.0."""
         return isinstance(other, Constant) and self._key() == other._key()
@@ -71,7 +82,7 @@ class Instruction:
     opcode: str
     results: tuple[int, ...] = ()
     operands: tuple[int, ...] = ()
-    attributes: Mapping[str, Attribute] = NO_ATTRIBUTES
+    attributes: Mapping[str, Attribute] = field(default_factory=lambda: NO_ATTRIBUTES)
     targets: tuple[int, ...] = ()
     location: Location | None = field(default=None, compare=False)
 
