@@ -72,6 +72,11 @@ def value_symbol(argument: int) -> Expr:
     return dims.symbol(f"s{argument}")
 
 
+def is_value_symbol(name: str) -> bool:
+    """Whether `name` stands for the value of an argument and not for a size."""
+    return _VALUE_SYMBOL.fullmatch(name) is not None
+
+
 def parse(text: str) -> Signature:
     """The signature written in `text`; `BytecodeError` names the column of what does not fit."""
     cursor = _Cursor(text)
@@ -158,7 +163,7 @@ def _size(cursor: _Cursor) -> Dim:
             raise cursor.error("the size is larger than any array", at)
         return size
     name = cursor.take("name", "a size (a number or a name)")
-    if _VALUE_SYMBOL.fullmatch(name):
+    if is_value_symbol(name):
         raise cursor.error(f"a size may not be called '{name}', the value of an argument is", at)
     if "." in name or name in dims.FUNCTIONS:
         raise cursor.error(f"'{name}' cannot be the name of a size", at)
