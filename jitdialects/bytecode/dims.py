@@ -213,7 +213,8 @@ def parse(text: str) -> Dim:
     while text[position:].strip():
         match = _TOKEN.match(text, position)
         if match is None:
-            raise ShapeError(f"size '{text}': unexpected character at column {position + 1}")
+            column = len(text) - len(text[position:].lstrip()) + 1
+            raise ShapeError(f"size '{text}': unexpected character at column {column}")
         kind = match.lastgroup or ""
         tokens.append((kind, match[kind], match.start(kind) + 1))
         position = match.end()

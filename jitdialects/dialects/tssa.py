@@ -181,8 +181,10 @@ def dtype_of(value: SSAValue | Attribute) -> DType:
 
 def verify_tensor(value: SSAValue) -> None:
     """Check that the encoding agrees with the static sizes and that the element type is known."""
-    dtype_of(value)
+    dtype = dtype_of(value)
     sizes = shape_of(value)
+    if dtype.weak and sizes:
+        raise VerifyException(f"{value.type}: f64 stands for Python floats, of rank 0 only")
     assert isa(value.type, TensorType[Attribute])
     static = value.type.get_shape()
     expected = tuple(s if isinstance(s, int) else DYNAMIC_INDEX for s in sizes)
