@@ -15,7 +15,6 @@ from typing import Any
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import PassFailedException
 
@@ -24,6 +23,14 @@ from jitdialects.bytecode.signature import Signature
 from jitdialects.dialects.tssa import DimsAttr, dtype_of, guards_of, shape_of
 
 TARGETS = ("cpu",)
+STAGES = {
+    "vm": "vm",
+    "tssa": "tssa-fuse",
+    "loop": "convert-tssa-to-loop",
+    "scf": "loop-unroll-and-jam",
+    "llvm": "llvm-emit-packed-entry",
+}
+"""Stage names that users ask for -> the pass after which the text is taken."""
 
 
 def tensor_passes(signature: str, fuse: bool = True) -> tuple[ModulePass, ...]:
@@ -196,6 +203,11 @@ def lower_program(
     return module, facts
 
 
+def stage_text(facts: Facts, stage: str) -> str:
+    """The dumped text of a stage of `STAGES`; the program was lowered with `dump`."""
+    return next(t for name, t in facts.stages.items() if name[3:] == STAGES[stage])
+
+
 def _collect(facts: Facts, name: str, done: ModulePass | None, module: ModuleOp) -> None:
     """Read from the module what is visible at this stage only."""
     from jitdialects.analysis.fusion_facts import count_operators
@@ -231,8 +243,3 @@ def _weak_flags(function: FuncOp) -> Sequence[bool]:
 
 def _tensor(tensor: Any, weak: bool) -> TensorFacts:
     return TensorFacts(dtype_of(tensor).name, weak, tuple(map(str, shape_of(tensor))))
-
-
-def print_operation(op: Operation) -> str:
-    """The text of an operation, as the dumps hold it."""
-    return str(op)
