@@ -1,0 +1,277 @@
+"""Tier 0: one operator at a time, on any shapes, with the bits that compiled code has.
+
+What an operator accepts and which shape it gives comes from the operator table; this module computes.
+Operators that are exact or correctly rounded go through NumPy; the others (exp, tanh, float32 minimum,
+maximum, sum, max and matmul) through the kernel pack, because NumPy's bits differ.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from jitdialects.bytecode import dims
+from jitdialects.bytecode.attributes import (
+    At,
+    Attributes,
+    Bound,
+    Ellipsis,
+    IndexSpec,
+    OperandRef,
+    Slice,
+)
+from jitdialects.bytecode.operators import (
+    OPERATORS,
+    ConcreteFacts,
+    Operator,
+    Typing,
+    permutation,
+    reduced_axes,
+    size_axis,
+)
+from jitdialects.bytecode.program import Instruction
+from jitdialects.runtime import pack
+from jitdialects.runtime.pool import MemoryPool
+from jitdialects.runtime.values import Array, Value, as_array, as_integer, dtype_of, shape_of
+
+Shape: TypeAlias = tuple[int, ...]
+_FACTS = ConcreteFacts()
+
+
+@dataclass(frozen=True)
+class Call:
+    """One application of an operator, checked: operands have the dtypes of `typing`."""
+
+    operands: tuple[Array, ...]
+    attributes: Attributes
+    indices: tuple[int | None, ...]
+    """Per operand of the instruction, its value if it is a size or index (`$k`)."""
+    typing: Typing
+    shape: Shape
+    pool: MemoryPool
+
+    def fresh(self) -> Array:
+        """An array for the result."""
+        return self.pool.empty(self.shape, self.typing.result.numpy)
+
+    @property
+    def is_float(self) -> bool:
+        """Whether the operator works on float32 (weak floats are float64)."""
+        return self.operands[0].dtype == np.float32
+
+
+Rule: TypeAlias = Callable[[Call], Array]
+
+
+class Site:
+    """An instruction in place, with the types it met last so that they need not be inferred again."""
+
+    def __init__(self, instruction: Instruction) -> None:
+        self.instruction = instruction
+        self.operator: Operator = OPERATORS[instruction.opcode]
+        self._rule = RULES[instruction.opcode]
+        self._key: object = None
+        self._typing: Typing
+        self._shape: Shape
+
+    def apply(self, operands: Sequence[Value], pool: MemoryPool) -> Value:
+        """The result; errors are those of the operator table."""
+        operator, attributes = self.operator, self.instruction.attributes
+        dtypes = tuple(map(dtype_of, operands))
+        shapes = tuple(map(shape_of, operands))
+        extra = operands[operator.arity :]
+        indices = (None,) * operator.arity + tuple(map(as_integer, extra)) if extra else ()
+        key = (dtypes, shapes, indices)
+        if key != self._key:
+            typing = operator.infer_dtypes(dtypes, attributes)
+            shape = operator.infer_shape(shapes, attributes, indices, _FACTS)
+            self._typing, self._shape = typing, tuple(dims.evaluate(s, {}) for s in shape)
+            self._key = key
+        typing = self._typing
+        arrays = tuple(as_array(v, d) for v, d in zip(operands, typing.operands, strict=False))
+        result = self._rule(Call(arrays, attributes, indices, typing, self._shape, pool))
+        return result.item() if typing.result.weak else result
+
+
+# ---- elementwise -------------------------------------------------------------------------------
+
+
+def _ufunc(function: Callable[..., Any]) -> Rule:
+    def rule(call: Call) -> Array:
+        out = call.fresh()
+        function(*call.operands, out=out)
+        return out
+
+    return rule
+
+
+def _left_shift(call: Call) -> Array:
+    x, y = call.operands
+    inside = (y >= 0) & (y < 64)
+    return np.where(inside, x << np.where(inside, y, 0), 0)
+
+
+def _right_shift(call: Call) -> Array:
+    x, y = call.operands
+    return x >> np.where((y >= 0) & (y < 64), y, 63)
+
+
+def _where(call: Call) -> Array:
+    condition, x, y = call.operands
+    out = call.fresh()
+    np.copyto(out, y)
+    np.copyto(out, x, where=condition)
+    return out
+
+
+def _cast(call: Call) -> Array:
+    return as_array(call.operands[0], call.typing.result)
+
+
+def _pack_elementwise(name: str, integers: Rule | None = None) -> Rule:
+    def rule(call: Call) -> Array:
+        if integers is not None and not call.is_float:
+            return integers(call)
+        flat = (np.broadcast_to(x, call.shape).reshape(-1) for x in call.operands)
+        return pack.run(name, *flat, pool=call.pool).reshape(call.shape)
+
+    return rule
+
+
+def _scalar_minimum(call: Call) -> Array:
+    return _ordered(call, np.minimum, np.logical_or)
+
+
+def _scalar_maximum(call: Call) -> Array:
+    return _ordered(call, np.maximum, np.logical_and)
+
+
+def _ordered(call: Call, choose: Callable[..., Any], sign: Callable[..., Any]) -> Array:
+    """Integers, bools and weak floats; among the last, -0.0 < +0.0 needs its own line."""
+    x, y = call.operands
+    out = np.asarray(choose(x, y))
+    if out.dtype.kind != "f":
+        return out
+    signed = np.copysign(0.0, np.where(sign(np.signbit(x), np.signbit(y)), -1.0, 1.0))
+    return np.where((x == 0) & (y == 0), signed, out)
+
+
+# ---- reductions and contractions ---------------------------------------------------------------
+
+
+def _reduction(name: str, integers: Callable[..., Any]) -> Rule:
+    def rule(call: Call) -> Array:
+        (x,) = call.operands
+        axes = reduced_axes(name, x.ndim, call.attributes)
+        if not call.is_float:
+            return np.asarray(integers(x, axis=axes)).reshape(call.shape)
+        length = int(np.prod([x.shape[a] for a in axes], dtype=np.int64))
+        count = int(np.prod(call.shape, dtype=np.int64))
+        return pack.run(name, x.reshape(count, length), pool=call.pool).reshape(call.shape)
+
+    return rule
+
+
+def _matmul(call: Call) -> Array:
+    x, y = call.operands
+    if not call.is_float:
+        return np.asarray(np.matmul(x, y))
+    rows = np.atleast_2d(x)
+    name = "matmul" if y.ndim == 2 else "matvec"
+    return pack.run(name, rows, y, pool=call.pool).reshape(call.shape)
+
+
+# ---- shapes ------------------------------------------------------------------------------------
+
+
+def _reshape(call: Call) -> Array:
+    return call.operands[0].reshape(call.shape)
+
+
+def _broadcast_to(call: Call) -> Array:
+    return np.broadcast_to(call.operands[0], call.shape)
+
+
+def _transpose(call: Call) -> Array:
+    (x,) = call.operands
+    return x.transpose(permutation("transpose", x.ndim, call.attributes))
+
+
+def _index(call: Call) -> tuple[Any, ...]:
+    """NumPy's form of the index specification; `...` keeps NumPy from returning scalars."""
+    spec = call.attributes["index"]
+    assert isinstance(spec, IndexSpec)
+
+    def bound(b: Bound) -> int | None:
+        return call.indices[b.position] if isinstance(b, OperandRef) else b
+
+    out: list[Any] = []
+    for entry in spec.entries:
+        if isinstance(entry, Slice):
+            out.append(slice(bound(entry.start), bound(entry.stop), entry.step))
+        elif isinstance(entry, At):
+            out.append(bound(entry.index))
+        else:
+            out.append(... if isinstance(entry, Ellipsis) else None)
+    return tuple(out) if ... in out else (*out, ...)
+
+
+def _getitem(call: Call) -> Array:
+    return call.operands[0][_index(call)]
+
+
+def _setitem(call: Call) -> Array:
+    target, stored = call.operands
+    out = call.fresh()
+    out[...] = target
+    out[_index(call)] = stored
+    return out
+
+
+def _size(call: Call) -> Array:
+    (x,) = call.operands
+    return np.asarray(x.shape[size_axis("size", x.shape, call.attributes)], dtype=np.int64)
+
+
+_UFUNCS: dict[str, Callable[..., Any]] = {
+    "add": np.add,
+    "subtract": np.subtract,
+    "multiply": np.multiply,
+    "divide": np.true_divide,
+    "negative": np.negative,
+    "abs": np.abs,
+    "sqrt": np.sqrt,
+    "equal": np.equal,
+    "not_equal": np.not_equal,
+    "less": np.less,
+    "less_equal": np.less_equal,
+    "greater": np.greater,
+    "greater_equal": np.greater_equal,
+    "logical_and": np.logical_and,
+    "logical_or": np.logical_or,
+    "logical_not": np.logical_not,
+}
+
+RULES: dict[str, Rule] = {name: _ufunc(function) for name, function in _UFUNCS.items()} | {
+    "left_shift": _left_shift,
+    "right_shift": _right_shift,
+    "where": _where,
+    "cast": _cast,
+    "minimum": _pack_elementwise("minimum", _scalar_minimum),
+    "maximum": _pack_elementwise("maximum", _scalar_maximum),
+    "exp": _pack_elementwise("exp"),
+    "tanh": _pack_elementwise("tanh"),
+    "sum": _reduction("sum", np.sum),
+    "max": _reduction("max", np.max),
+    "matmul": _matmul,
+    "reshape": _reshape,
+    "broadcast_to": _broadcast_to,
+    "transpose": _transpose,
+    "getitem": _getitem,
+    "setitem": _setitem,
+    "size": _size,
+}
+"""Operator -> how tier 0 computes it. A test says that the table and this agree."""

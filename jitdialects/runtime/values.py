@@ -1,0 +1,122 @@
+"""What a register holds: a NumPy array (never written once it is a value) or a Python scalar.
+
+A Python `bool`, `int` or `float` is a weak value in the sense of `bytecode.dtypes`; everything else is
+an array of a supported dtype, rank 0 included. Values are immutable, so that registers may share them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, TypeAlias, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jitdialects.bytecode.dtypes import (
+    BOOL,
+    FLOAT32,
+    INT64,
+    WEAK_BOOL,
+    WEAK_FLOAT,
+    WEAK_INT,
+    DType,
+    check_supported,
+)
+from jitdialects.bytecode.program import Constant
+from jitdialects.errors import ArgumentError, DTypeError
+from jitdialects.runtime.pool import MemoryPool, is_pool_array
+
+Array: TypeAlias = NDArray[Any]
+Value: TypeAlias = Array | bool | int | float
+
+STRONG: dict[object, DType] = {d.numpy: d for d in (BOOL, INT64, FLOAT32)}
+"""Native NumPy dtype -> dtype; other byte orders and unsupported dtypes are absent."""
+WEAK: dict[object, DType] = {bool: WEAK_BOOL, int: WEAK_INT, float: WEAK_FLOAT}
+INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
+
+
+def dtype_of(value: Value) -> DType:
+    """The dtype of a value, weak for Python scalars."""
+    return STRONG[value.dtype] if isinstance(value, np.ndarray) else WEAK[type(value)]
+
+
+def shape_of(value: Value) -> tuple[int, ...]:
+    """The shape of a value; scalars have rank 0."""
+    return value.shape if isinstance(value, np.ndarray) else ()
+
+
+def from_argument(argument: object, position: int, who: str) -> Value:
+    """The value of argument number `position` of `who`: a read-only view, or a Python scalar.
+
+    Raises `ArgumentError` for what is no array or number, `DTypeError` for dtypes and integers that
+    this version does not have.
+    """
+    where = f"argument {position} of {who}"
+    if isinstance(argument, np.ndarray | np.generic):
+        view: Array = np.asarray(cast(Any, argument)).view()
+        if view.dtype not in STRONG:
+            raise _unsupported(view, where)
+        view.flags.writeable = False
+        return view
+    if isinstance(argument, bool | float):
+        return argument if type(argument) is bool else float(argument)
+    if isinstance(argument, int):
+        if not INT64_MIN <= argument <= INT64_MAX:
+            raise DTypeError(f"{where}: the integer {argument} does not fit int64")
+        return int(argument)
+    raise ArgumentError(
+        f"{where}: {type(argument).__name__} is neither a NumPy array nor a Python number; "
+        "convert with numpy.asarray"
+    )
+
+
+def _unsupported(array: Array, where: str) -> DTypeError:
+    check_supported(array.dtype.name, where)
+    return DTypeError(
+        f"{where}: {array.dtype.name} in foreign byte order ({array.dtype.str}) is not supported; "
+        f"convert with astype('{array.dtype.name}')"
+    )
+
+
+def from_constant(constant: Constant) -> Value:
+    """The value of an entry of the constant pool."""
+    return constant.value.item() if constant.dtype.weak else constant.value
+
+
+def as_array(value: Value, dtype: DType) -> Array:
+    """The value as an array of `dtype`: converted by the cast of the numerics contract if need be."""
+    target = dtype.numpy
+    if not isinstance(value, np.ndarray):
+        value = np.asarray(value)
+    if value.dtype == target:
+        return value
+    if target.kind == "i" and value.dtype.kind == "f":
+        # NaN and out of range give the smallest integer, which is exactly -2.0**63
+        inside = (value >= -(2.0**63)) & (value < 2.0**63)
+        value = np.where(inside, value, value.dtype.type(-(2.0**63)))
+    return value.astype(target)
+
+
+def as_integer(value: Value) -> int | None:
+    """The value of a rank-0 integer, None for anything else."""
+    if isinstance(value, np.ndarray):
+        return int(value) if not value.shape and value.dtype.kind == "i" else None
+    return value if type(value) is int else None
+
+
+def export(values: Sequence[Value], pool: MemoryPool) -> tuple[Array, ...]:
+    """What a caller gets: arrays of its own, C-contiguous, aliasing neither arguments nor each other.
+
+    Weak results become rank-0 arrays as NumPy makes them: bool, int64, float64.
+    """
+    out: list[Array] = []
+    given: set[int] = set()
+    for value in values:
+        array = value if isinstance(value, np.ndarray) else np.asarray(value)
+        own = is_pool_array(array) and array.flags.c_contiguous and array.flags.writeable
+        if not own or id(array) in given:
+            source, array = array, pool.empty(array.shape, array.dtype)
+            array[...] = source
+        given.add(id(array))
+        out.append(array)
+    return tuple(out)
