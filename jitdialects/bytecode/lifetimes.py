@@ -27,7 +27,7 @@ def insert_destroys(function: Function) -> Function:
     if any(0 in b.instructions[-1].targets for b in function.blocks):
         function = _with_fresh_entry(function)
     reached = reverse_postorder(function)
-    live_in = _live_at_entry(function, reached)
+    live_in = live_at_entry(function, reached)
     dying = _dying_on_edges(function, reached, live_in)
     heads: dict[int, int] = {0: _bits(range(function.parameters)) & ~live_in[0]}
     for (_, target), registers in dying.items():
@@ -99,7 +99,7 @@ def _live_out(block: Block, live_in: Mapping[int, int]) -> int:
     return out
 
 
-def _live_at_entry(function: Function, reached: Sequence[int]) -> dict[int, int]:
+def live_at_entry(function: Function, reached: Sequence[int]) -> dict[int, int]:
     """Block number -> registers whose value may still be read, at the entry of the block."""
     facts = {n: _reads_and_writes(function.blocks[n]) for n in reached}
     predecessors: defaultdict[int, list[int]] = defaultdict(list)
