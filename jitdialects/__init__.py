@@ -1,1 +1,102 @@
-"""A compiler toolkit in pure Python for dynamic tensor programs."""
+"""A compiler toolkit in pure Python for dynamic tensor programs.
+
+    import jitdialects as jd
+    import jitdialects.numpy as jnp
+
+The public door. Names are found on first use, so that `import jitdialects` costs next to nothing and
+brings in neither xDSL nor llvmlite.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+# read here, not on first use: the module of this name would stand in for the object otherwise
+from jitdialects.config import config as config
+from jitdialects.errors import (
+    ArgumentError,
+    BytecodeError,
+    CompileError,
+    ConfigError,
+    DTypeError,
+    Error,
+    OutOfBoundsError,
+    PoolError,
+    ShapeError,
+    TraceError,
+)
+
+if TYPE_CHECKING:
+    from jitdialects.bytecode.program import Program
+    from jitdialects.frontends.array import Array
+    from jitdialects.frontends.control import while_loop
+    from jitdialects.frontends.jit import jit
+    from jitdialects.frontends.lazy import sync
+    from jitdialects.frontends.session import clear_cache, explain, stats, wait
+    from jitdialects.runtime.cache import KernelCache
+    from jitdialects.runtime.policy import Policy
+    from jitdialects.runtime.pool import MemoryPool
+    from jitdialects.runtime.vm import VM
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "Array": "frontends.array",
+    "KernelCache": "runtime.cache",
+    "MemoryPool": "runtime.pool",
+    "Policy": "runtime.policy",
+    "Program": "bytecode.program",
+    "VM": "runtime.vm",
+    "clear_cache": "frontends.session",
+    "explain": "frontends.session",
+    "jit": "frontends.jit",
+    "stats": "frontends.session",
+    "sync": "frontends.lazy",
+    "wait": "frontends.session",
+    "while_loop": "frontends.control",
+}
+"""Public name -> the module that it comes from."""
+
+__all__ = [
+    "VM",
+    "ArgumentError",
+    "Array",
+    "BytecodeError",
+    "CompileError",
+    "ConfigError",
+    "DTypeError",
+    "Error",
+    "KernelCache",
+    "MemoryPool",
+    "OutOfBoundsError",
+    "Policy",
+    "PoolError",
+    "Program",
+    "ShapeError",
+    "TraceError",
+    "clear_cache",
+    "config",
+    "explain",
+    "jit",
+    "stats",
+    "sync",
+    "wait",
+    "while_loop",
+]
+
+
+def __getattr__(name: str) -> object:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(
+            f"jitdialects has no '{name}'; it has: {', '.join(__all__)}, and the operators are in "
+            "jitdialects.numpy"
+        )
+    found = getattr(import_module(f"jitdialects.{home}"), name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,245 @@
+"""The operator namespace: `import jitdialects.numpy as jnp`.
+
+Names and meaning of NumPy 2 and the array API standard for exactly the operators of the operator table,
+with value semantics (`docs/numpy-differences.md`). Each call records one instruction: run at the next
+synchronisation, or captured under `jd.jit`. What is not in the table but exactly a composition of it
+(`relu`, `clip`, `softmax`) is written out here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import e, inf, nan, pi
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+from jitdialects.bytecode.operators import OPERATORS
+from jitdialects.errors import Error, ShapeError
+from jitdialects.frontends.array import (
+    Array,
+    apply,
+    broadcast_to,
+    dtype_name,
+    reshape,
+    transpose,
+)
+from jitdialects.frontends.recorder import current
+
+float32, int64, bool_ = np.float32, np.int64, np.bool_
+newaxis = None
+
+
+__all__ = [
+    "Array",
+    "abs",
+    "absolute",
+    "add",
+    "amax",
+    "array",
+    "asarray",
+    "astype",
+    "bitwise_left_shift",
+    "bitwise_right_shift",
+    "bool_",
+    "broadcast_to",
+    "clip",
+    "divide",
+    "dot",
+    "e",
+    "equal",
+    "exp",
+    "float32",
+    "full",
+    "greater",
+    "greater_equal",
+    "inf",
+    "int64",
+    "left_shift",
+    "less",
+    "less_equal",
+    "logical_and",
+    "logical_not",
+    "logical_or",
+    "matmul",
+    "matrix_transpose",
+    "max",
+    "maximum",
+    "minimum",
+    "multiply",
+    "nan",
+    "negative",
+    "newaxis",
+    "not_equal",
+    "ones",
+    "ones_like",
+    "permute_dims",
+    "pi",
+    "relu",
+    "reshape",
+    "right_shift",
+    "softmax",
+    "sqrt",
+    "subtract",
+    "sum",
+    "tanh",
+    "transpose",
+    "true_divide",
+    "where",
+    "zeros",
+    "zeros_like",
+]
+
+
+class MissingNameError(Error, AttributeError):
+    """A name that this namespace does not have."""
+
+
+# ---- straight from the table -------------------------------------------------------------------
+
+
+def _unary(opcode: str) -> Callable[[object], Array]:
+    def operator(x: object, /) -> Array:
+        return apply(opcode, x)
+
+    return _named(operator, opcode)
+
+
+def _binary(opcode: str) -> Callable[[object, object], Array]:
+    def operator(x: object, y: object, /) -> Array:
+        return apply(opcode, x, y)
+
+    return _named(operator, opcode)
+
+
+F = Callable[..., Array]
+
+
+def _named(function: F, opcode: str) -> F:
+    function.__name__ = function.__qualname__ = opcode
+    function.__doc__ = OPERATORS[opcode].doc
+    return function
+
+
+add, subtract, multiply = _binary("add"), _binary("subtract"), _binary("multiply")
+divide = true_divide = _binary("divide")
+bitwise_left_shift = left_shift = _binary("left_shift")
+bitwise_right_shift = right_shift = _binary("right_shift")
+minimum, maximum = _binary("minimum"), _binary("maximum")
+equal, not_equal = _binary("equal"), _binary("not_equal")
+less, less_equal = _binary("less"), _binary("less_equal")
+greater, greater_equal = _binary("greater"), _binary("greater_equal")
+logical_and, logical_or = _binary("logical_and"), _binary("logical_or")
+logical_not = _unary("logical_not")
+negative, sqrt, exp, tanh = _unary("negative"), _unary("sqrt"), _unary("exp"), _unary("tanh")
+abs = absolute = _unary("abs")
+matmul = dot = _binary("matmul")
+
+
+def where(condition: object, x: object, y: object, /) -> Array:
+    """x where condition, else y."""
+    return apply("where", condition, x, y)
+
+
+def astype(x: object, dtype: DTypeLike, /) -> Array:
+    """To another dtype; float to int truncates, to bool: non-zero."""
+    return apply("cast", x, dtype=dtype_name(dtype))
+
+
+def sum(x: object, /, *, axis: int | None = None, keepdims: bool = False) -> Array:
+    """Sum over the last axis or all, in the fixed order of the numerics contract; bool counts."""
+    return apply("sum", x, axis=axis, keepdims=keepdims)
+
+
+def max(x: object, /, *, axis: int | None = None, keepdims: bool = False) -> Array:
+    """Largest element over the last axis or all; NaN propagates, -0 < +0."""
+    return apply("max", x, axis=axis, keepdims=keepdims)
+
+
+amax = max
+permute_dims = transpose
+
+
+def matrix_transpose(x: object, /) -> Array:
+    """The last two axes exchanged."""
+    array = asarray(x)
+    if array.ndim < 2:
+        raise ShapeError(f"matrix_transpose needs at least 2 axes, got {array.ndim}; use reshape")
+    *rest, rows, columns = range(array.ndim)
+    return transpose(array, (*rest, columns, rows))
+
+
+# ---- making arrays -----------------------------------------------------------------------------
+
+
+def asarray(x: object, /, dtype: DTypeLike | None = None) -> Array:
+    """An array with a copy of `x`: NumPy arrays, numbers, nested lists of numbers. Without `dtype`,
+    Python floats become float32, Python integers int64; NumPy arrays keep their dtype."""
+    if isinstance(x, Array):
+        return x if dtype is None or np.dtype(dtype) == x.dtype else x.astype(dtype)
+    if not isinstance(x, np.ndarray | np.generic):
+        data = np.asarray(x)
+        if data.dtype == np.float64:
+            data = data.astype(np.float32)
+        x = data
+    if dtype is not None:
+        x = x.astype(dtype_name(dtype))
+    recorder = current()
+    return Array(recorder.lift(x, "asarray"))
+
+
+array = asarray
+
+
+def full(shape: object, fill_value: object, dtype: DTypeLike | None = None) -> Array:
+    """An array of `shape` whose elements are `fill_value`."""
+    return broadcast_to(asarray(fill_value, dtype), shape)
+
+
+def zeros(shape: object, dtype: DTypeLike = np.float32) -> Array:
+    """An array of `shape` whose elements are 0."""
+    return full(shape, 0, dtype)
+
+
+def ones(shape: object, dtype: DTypeLike = np.float32) -> Array:
+    """An array of `shape` whose elements are 1."""
+    return full(shape, 1, dtype)
+
+
+def zeros_like(x: object, /) -> Array:
+    """Zeros with the shape and dtype of `x`."""
+    like = asarray(x)
+    return zeros(like.shape, like.dtype)
+
+
+def ones_like(x: object, /) -> Array:
+    """Ones with the shape and dtype of `x`."""
+    like = asarray(x)
+    return ones(like.shape, like.dtype)
+
+
+# ---- compositions, exact by definition ---------------------------------------------------------
+
+
+def clip(x: object, min: object, max: object, /) -> Array:
+    """`minimum(maximum(x, min), max)`; NaN propagates."""
+    return minimum(maximum(x, min), max)
+
+
+def relu(x: object, /) -> Array:
+    """`maximum(x, 0)`."""
+    return maximum(x, 0)
+
+
+def softmax(x: object, /) -> Array:
+    """Softmax over the last axis: max, subtract, exp, sum, divide."""
+    shifted = exp(subtract(x, max(x, axis=-1, keepdims=True)))
+    return divide(shifted, sum(shifted, axis=-1, keepdims=True))
+
+
+def __getattr__(name: str) -> object:
+    if name.startswith("__"):
+        raise AttributeError(name)
+    raise MissingNameError(
+        f"jitdialects.numpy has no '{name}' yet; it has: {', '.join(sorted(__all__))}"
+    )

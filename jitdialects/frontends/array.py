@@ -1,0 +1,372 @@
+"""`Array`: what users hold, the same class for lazy arrays and under tracing.
+
+An array is a name for an immutable recorded value. `x[index] = y` therefore makes a new value and
+lets this name stand for it: other arrays never change with it, but every Python name of the same
+`Array` object sees the new value, as with NumPy. Nothing is a view: slices, reshapes and transposes
+are values of their own.
+
+    x + 1, x @ w, x[2:, k]      record one instruction with the recorder at work
+    bool(x), float(x), print(x), np.asarray(x), x.item()
+                                run what was recorded (lazy), or raise `TraceError` (under tracing)
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from typing import SupportsIndex
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from jitdialects.bytecode.attributes import (
+    At,
+    Attribute,
+    Bound,
+    Ellipsis,
+    IndexEntry,
+    IndexSpec,
+    Ints,
+    NewAxis,
+    OperandRef,
+    ShapeSpec,
+    Slice,
+)
+from jitdialects.bytecode.operators import OPERATORS
+from jitdialects.errors import ArgumentError, OutOfBoundsError, ShapeError
+from jitdialects.frontends.recorder import Value, current
+
+ArrayLike = "Array | NDArray[np.generic] | np.generic | Scalar"
+Size = "int | Array"
+
+
+def apply(opcode: str, *operands: object, **attributes: Attribute) -> Array:
+    """Record one instruction `opcode` and give its result."""
+    recorder = current()
+    values = [recorder.lift(unwrapped(x), opcode) for x in operands]
+    return Array(recorder.record(OPERATORS[opcode], values, attributes))
+
+
+def unwrapped(x: object) -> object:
+    """The value behind an `Array`; anything else as it is."""
+    return x.value if isinstance(x, Array) else x
+
+
+def dtype_name(dtype: DTypeLike) -> str:
+    """`float32` for `np.float32`, `jnp.float32`, `"float32"`, `"f4"`."""
+    try:
+        return np.dtype(dtype).name
+    except TypeError:
+        raise ArgumentError(f"{dtype!r} is not a dtype; use float32, int64 or bool_") from None
+
+
+class _Specification:
+    """Collects the operands that an index or shape specification refers to as `$k`."""
+
+    def __init__(self, who: str, first: int) -> None:
+        self.who = who
+        self.first = first
+        self.operands: list[object] = []
+
+    def integer(self, value: object) -> int | OperandRef:
+        """A constant for a Python integer, `$k` for an array of rank 0."""
+        if isinstance(value, bool | np.bool_):
+            raise ArgumentError(f"{self.who}: {value} is not an integer")
+        if isinstance(value, Array):
+            if value.ndim != 0 or value.dtype != np.int64:
+                raise ArgumentError(
+                    f"{self.who}: an index or size must be an integer or an int64 array of rank 0, "
+                    f"got {value.dtype} of rank {value.ndim}; for a selection by mask use where"
+                )
+            self.operands.append(value)
+            return OperandRef(self.first + len(self.operands) - 1)
+        if isinstance(value, SupportsIndex):
+            try:
+                return value.__index__()
+            except TypeError:
+                pass
+        raise ArgumentError(
+            f"{self.who}: an index or size must be an integer, got {type(value).__name__}"
+        )
+
+    def entry(self, key: object) -> IndexEntry:
+        """One entry between the brackets."""
+        if key is None:
+            return NewAxis()
+        if key is ...:
+            return Ellipsis()
+        if isinstance(key, slice):
+            step = 1 if key.step is None else self.integer(key.step)
+            if not isinstance(step, int) or step < 1:
+                raise ArgumentError(f"{self.who}: the step of a slice must be a constant above 0")
+            return Slice(self._bound(key.start), self._bound(key.stop), step)
+        return At(self.integer(key))
+
+    def _bound(self, value: object) -> Bound:
+        return None if value is None else self.integer(value)
+
+
+def _index(who: str, key: object, first: int) -> tuple[IndexSpec, list[object]]:
+    """What stands between the brackets, and the operands it refers to, counted from `first`."""
+    specification = _Specification(who, first)
+    entries = tuple(specification.entry(k) for k in (key if isinstance(key, tuple) else (key,)))
+    if sum(isinstance(e, Ellipsis) for e in entries) > 1:
+        raise OutOfBoundsError(f"{who}: an index can have one ellipsis, got {len(entries)} entries")
+    return IndexSpec(entries), specification.operands
+
+
+def _sizes(who: str, shape: object) -> tuple[ShapeSpec, list[object]]:
+    """A target shape: an integer, an array of rank 0, or a sequence of them."""
+    specification = _Specification(who, 1)
+    items = shape if isinstance(shape, tuple | list) else (shape,)
+    return ShapeSpec(tuple(specification.integer(s) for s in items)), specification.operands
+
+
+def reshape(x: object, shape: object) -> Array:
+    """The same elements in C order under another shape; one size may be -1."""
+    spec, operands = _sizes("reshape", shape)
+    return apply("reshape", x, *operands, shape=spec)
+
+
+def broadcast_to(x: object, shape: object) -> Array:
+    """Repeat along axes of size 1 and new leading axes."""
+    spec, operands = _sizes("broadcast_to", shape)
+    return apply("broadcast_to", x, *operands, shape=spec)
+
+
+def transpose(x: object, axes: object = None) -> Array:
+    """Axes in another order; reversed by default."""
+    if axes is None:
+        return apply("transpose", x, axes=None)
+    order = [_Specification("transpose", 1).integer(a) for a in _items(axes)]
+    numbers = tuple(a for a in order if isinstance(a, int))
+    if len(numbers) != len(order):
+        raise ArgumentError("transpose: axes must be Python integers")
+    return apply("transpose", x, axes=Ints(numbers))
+
+
+def _items(values: object) -> tuple[object, ...]:
+    return tuple(values) if isinstance(values, tuple | list) else (values,)
+
+
+def setitem(x: object, key: object, y: object) -> Array:
+    """A new value equal to `x` except that `x[key]` is `y`."""
+    spec, operands = _index("setitem", key, 2)
+    return apply("setitem", x, y, *operands, index=spec)
+
+
+class _At:
+    """`x.at`, to be indexed: `x.at[2:].set(y)`."""
+
+    def __init__(self, array: Array) -> None:
+        self._array = array
+
+    def __getitem__(self, key: object) -> _AtIndex:
+        return _AtIndex(self._array, key)
+
+
+class _AtIndex:
+    """`x.at[key]`."""
+
+    def __init__(self, array: Array, key: object) -> None:
+        self._array = array
+        self._key = key
+
+    def set(self, value: object) -> Array:
+        """A new array equal to `x` except that `x[key]` is `value`, cast and broadcast."""
+        return setitem(self._array, self._key, value)
+
+
+def _binary(opcode: str) -> Callable[[Array, object], Array]:
+    def method(self: Array, other: object) -> Array:
+        return apply(opcode, self, other)
+
+    method.__doc__ = OPERATORS[opcode].doc
+    return method
+
+
+def _reflected(opcode: str) -> Callable[[Array, object], Array]:
+    def method(self: Array, other: object) -> Array:
+        return apply(opcode, other, self)
+
+    method.__doc__ = OPERATORS[opcode].doc
+    return method
+
+
+def _unary(opcode: str) -> Callable[[Array], Array]:
+    def method(self: Array) -> Array:
+        return apply(opcode, self)
+
+    method.__doc__ = OPERATORS[opcode].doc
+    return method
+
+
+def _mask(opcode: str, symbol: str) -> Callable[[Array, object], Array]:
+    """`&` and `|`, which Python users write for masks: bool only, other dtypes mean bits."""
+
+    def method(self: Array, other: object) -> Array:
+        for operand in (self, other):
+            kind = operand.dtype if isinstance(operand, Array) else np.asarray(operand).dtype
+            if kind != np.bool_:
+                raise ArgumentError(
+                    f"{symbol} is defined for bool arrays only, got {kind}; compare first, or use "
+                    f"{opcode}"
+                )
+        return apply(opcode, self, other)
+
+    method.__doc__ = OPERATORS[opcode].doc
+    return method
+
+
+class Array:
+    """An array of float32, int64 or bool; see the module's docstring."""
+
+    __slots__ = ("__weakref__", "value")
+    __array_priority__ = 1000
+    __array_ufunc__ = None
+    __hash__ = None  # like NumPy: == compares elements
+
+    def __init__(self, value: Value) -> None:
+        self.value = value
+
+    # ---- what is known without running anything
+
+    @property
+    def shape(self) -> tuple[int | Array, ...]:
+        """Sizes: Python integers, or rank-0 int64 arrays while tracing."""
+        return tuple(s if isinstance(s, int) else Array(s) for s in self.value.shape())
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes."""
+        return len(self.value.sizes)
+
+    @property
+    def dtype(self) -> np.dtype[np.generic]:
+        """The NumPy dtype."""
+        return self.value.dtype.numpy
+
+    @property
+    def size(self) -> int | Array:
+        """The number of elements."""
+        return math.prod(self.shape, start=1)
+
+    @property
+    def T(self) -> Array:
+        """The axes in reversed order."""
+        return transpose(self)
+
+    @property
+    def at(self) -> _At:
+        """Functional update: `x.at[index].set(y)`."""
+        return _At(self)
+
+    # ---- operators
+
+    __add__, __radd__ = _binary("add"), _reflected("add")
+    __sub__, __rsub__ = _binary("subtract"), _reflected("subtract")
+    __mul__, __rmul__ = _binary("multiply"), _reflected("multiply")
+    __truediv__, __rtruediv__ = _binary("divide"), _reflected("divide")
+    __matmul__, __rmatmul__ = _binary("matmul"), _reflected("matmul")
+    __lshift__, __rlshift__ = _binary("left_shift"), _reflected("left_shift")
+    __rshift__, __rrshift__ = _binary("right_shift"), _reflected("right_shift")
+    __lt__, __le__ = _binary("less"), _binary("less_equal")
+    __gt__, __ge__ = _binary("greater"), _binary("greater_equal")
+    __and__ = __rand__ = _mask("logical_and", "&")
+    __or__ = __ror__ = _mask("logical_or", "|")
+    __neg__, __abs__ = _unary("negative"), _unary("abs")
+
+    def __eq__(self, other: object) -> Array:  # pyright: ignore[reportIncompatibleMethodOverride]
+        return apply("equal", self, other)
+
+    def __ne__(self, other: object) -> Array:  # pyright: ignore[reportIncompatibleMethodOverride]
+        return apply("not_equal", self, other)
+
+    def __invert__(self) -> Array:
+        if self.dtype != np.bool_:
+            raise ArgumentError(f"~ is defined for bool arrays only, got {self.dtype}; use -x - 1")
+        return apply("logical_not", self)
+
+    def __pos__(self) -> Array:
+        return Array(self.value)
+
+    def __getitem__(self, key: object) -> Array:
+        spec, operands = _index("getitem", key, 1)
+        return apply("getitem", self, *operands, index=spec)
+
+    def __setitem__(self, key: object, value: object) -> None:
+        self.value = setitem(self, key, value).value
+
+    def __iter__(self) -> Iterator[Array]:
+        return (self[i] for i in range(len(self)))
+
+    def __len__(self) -> int:
+        if not self.ndim:
+            raise ArgumentError("len() of an array of rank 0; use .size")
+        size = self.shape[0]
+        return size if isinstance(size, int) else size.__index__()
+
+    # ---- methods
+
+    def astype(self, dtype: DTypeLike) -> Array:
+        """To another dtype; float to int truncates, to bool: non-zero."""
+        return apply("cast", self, dtype=dtype_name(dtype))
+
+    def reshape(self, *shape: object) -> Array:
+        """`x.reshape(2, -1)` or `x.reshape((2, -1))`."""
+        return reshape(self, shape[0] if len(shape) == 1 else shape)
+
+    def transpose(self, *axes: object) -> Array:
+        """`x.transpose()`, `x.transpose(1, 0)` or `x.transpose((1, 0))`."""
+        return transpose(self, None if not axes else axes[0] if len(axes) == 1 else axes)
+
+    def sum(self, axis: int | None = None, keepdims: bool = False) -> Array:
+        """Sum over the last axis or all."""
+        return apply("sum", self, axis=axis, keepdims=keepdims)
+
+    def max(self, axis: int | None = None, keepdims: bool = False) -> Array:
+        """Largest element over the last axis or all."""
+        return apply("max", self, axis=axis, keepdims=keepdims)
+
+    # ---- synchronisation: these need the elements
+
+    def __array__(self, dtype: DTypeLike = None, copy: bool | None = None) -> NDArray[np.generic]:
+        data = self.value.fetch("np.asarray()")
+        if copy is True or (dtype is not None and np.dtype(dtype) != data.dtype):
+            return np.array(data, dtype=dtype)
+        return data
+
+    def _scalar(self, wanted: str) -> bool | int | float:
+        data = self.value.fetch(wanted)
+        if data.size != 1:
+            raise ShapeError(
+                f"{wanted} needs an array of one element, got shape {data.shape}; reduce it first"
+            )
+        return data.item()
+
+    def item(self) -> bool | int | float:
+        """The one element as a Python scalar."""
+        return self._scalar(".item()")
+
+    def __bool__(self) -> bool:
+        return bool(self._scalar("bool()"))
+
+    def __int__(self) -> int:
+        return int(self._scalar("int()"))
+
+    def __float__(self) -> float:
+        return float(self._scalar("float()"))
+
+    def __index__(self) -> int:
+        if self.dtype != np.int64 or self.ndim:
+            raise ArgumentError(
+                f"an array of {self.dtype} and rank {self.ndim} cannot be an index; it needs int64 "
+                "and rank 0"
+            )
+        return int(self._scalar("int()"))
+
+    def __repr__(self) -> str:
+        return f"Array({self.value.text('Array(')}, dtype={self.dtype})"
+
+    def __str__(self) -> str:
+        return self.value.text("")

@@ -1,0 +1,248 @@
+"""`jd.jit`: capture a Python function once per signature, then run the captured program.
+
+A signature is the structure of the arguments with, per leaf, dtype and rank, or the kind of a Python
+scalar. Sizes and values are never part of it: sizes are measured when the program runs, Python scalars
+are run-time arguments. What the function finds elsewhere (closures, globals, defaults) is read at
+capture: NumPy and lazy arrays become constants of the program, copied; what changes afterwards is not
+seen. Results are NumPy arrays, or `Array`s where an argument was one.
+"""
+
+from __future__ import annotations
+
+import inspect
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Generic, ParamSpec, TypeVar, cast, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jitdialects.bytecode.dtypes import DType
+from jitdialects.bytecode.program import Program
+from jitdialects.errors import ArgumentError, ConfigError, TraceError
+from jitdialects.frontends.array import Array
+from jitdialects.frontends.lazy import LazyValue, constant
+from jitdialects.frontends.recorder import (
+    Scalar,
+    active_tracer,
+    check_array,
+    tracing,
+    weak_dtype,
+)
+from jitdialects.frontends.structure import Structure, flatten, unflatten
+from jitdialects.frontends.tracer import TracedValue, Tracer
+from jitdialects.runtime.vm import VM
+
+P = ParamSpec("P")
+R = TypeVar("R")
+Argument = NDArray[np.generic] | Scalar
+_CHOICES = {
+    "numerics": ("strict",),
+    "shapes": ("auto", "exact", "symbolic"),
+    "target": ("cpu",),
+}
+
+
+@dataclass(frozen=True)
+class Capture:
+    """One signature: its program, and how results are made from what the VM returns. `constants`
+    are results that are no arrays, by position among the leaves of the result; `aliases` tells which
+    results are an argument or another result; `hoisted` are further arguments."""
+
+    program: Program
+    structure: Structure
+    constants: dict[int, object]
+    aliases: tuple[bool, ...]
+    hoisted: tuple[NDArray[np.generic], ...]
+
+    def run(self, vm: VM, arguments: list[Argument], *, as_arrays: bool) -> object:
+        """Run the program and put its results together."""
+        results = vm.run("main", *arguments, *self.hoisted)
+        leaves = [
+            np.array(r) if alias else r for r, alias in zip(results, self.aliases, strict=True)
+        ]
+        if as_arrays:
+            wrapped: list[object] = [Array(constant(r, "jit")) for r in leaves]
+            return unflatten(self.structure, self._with_constants(iter(wrapped)))
+        return unflatten(self.structure, self._with_constants(iter(leaves)))
+
+    def _with_constants(self, arrays: Iterator[object]) -> Iterator[object]:
+        position = 0
+        while True:
+            if position in self.constants:
+                yield self.constants[position]
+            else:
+                yield next(arrays)
+            position += 1
+
+
+def capture(
+    function: Callable[..., object],
+    name: str,
+    structure: Structure,
+    leaves: list[Argument],
+    *,
+    hoist: bool = False,
+) -> Capture:
+    """Run `function` on traced values; `structure` and `leaves` are those of `(args, kwargs)`.
+    `hoist`: arrays from elsewhere become further arguments instead of constants."""
+    tracer = Tracer(name, hoist=hoist)
+    with tracing(tracer):
+        traced = [Array(tracer.parameter(dtype_of(x, name), np.ndim(x))) for x in leaves]
+        arguments = unflatten(structure, iter(traced))
+        assert isinstance(arguments, tuple)
+        args, kwargs = arguments
+        result = function(*args, **kwargs)
+        outputs: list[object] = []
+        result_structure = flatten(result, outputs)
+        values: list[TracedValue] = []
+        constants: dict[int, object] = {}
+        for position, output in enumerate(outputs):
+            if isinstance(output, Array):
+                values.append(tracer.own(output.value))
+            elif isinstance(output, np.ndarray):
+                values.append(tracer.lift(output, name))
+            else:
+                constants[position] = output
+        program = tracer.finish(values)
+    parameters = {v.value for v in traced}
+    seen: set[int] = set()
+    copied: list[bool] = []
+    for value in values:
+        copied.append(value in parameters or value.register in seen)
+        seen.add(value.register)
+    return Capture(program, result_structure, constants, tuple(copied), tuple(tracer.hoisted))
+
+
+def as_argument(leaf: object, who: str) -> Argument:
+    """One leaf of the arguments of a call, as the VM takes it."""
+    if isinstance(leaf, Array):
+        value = leaf.value
+        return value.argument() if isinstance(value, LazyValue) else value.fetch(who)
+    if isinstance(leaf, np.ndarray | np.generic):
+        return check_array(leaf, who)
+    if isinstance(leaf, bool | int | float):
+        weak_dtype(leaf, who)
+        return leaf
+    raise ArgumentError(
+        f"{who} takes arrays and numbers, or tuples, lists and dicts of them, got "
+        f"{type(leaf).__name__}; bind other values with functools.partial"
+    )
+
+
+def dtype_of(value: Argument, who: str) -> DType:
+    """The dtype with which an argument enters a program."""
+    if isinstance(value, np.ndarray):
+        return DType(value.dtype.name)
+    return weak_dtype(value, who)
+
+
+class Jitted(Generic[P, R]):
+    """What `jit` returns; calls like the function it wraps."""
+
+    def __init__(self, function: Callable[P, R], options: dict[str, str]) -> None:
+        for option, value in options.items():
+            if value not in _CHOICES[option]:
+                raise ConfigError(
+                    f"jit: {option}={value!r} is not supported; use one of "
+                    f"{', '.join(map(repr, _CHOICES[option]))}"
+                )
+        self.__wrapped__ = function
+        self.__name__ = getattr(function, "__name__", type(function).__name__)
+        self.__doc__ = function.__doc__
+        self.options = options
+        self._captures: dict[object, tuple[Capture, VM]] = {}
+        self._last: Capture | None = None
+        self._lock = threading.Lock()
+
+    def __repr__(self) -> str:
+        return f"<jit {self.__name__}: {len(self._captures)} signature(s)>"
+
+    def __get__(self, instance: object, owner: type | None = None) -> Callable[..., object]:
+        """As a method: `self` is an argument that no array can be, so bind it."""
+        if instance is None:
+            return self
+        raise TraceError(
+            f"{self.__name__}: jit does not apply to methods; apply it to a function of arrays"
+        )
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        if active_tracer() is not None:
+            return self.__wrapped__(*args, **kwargs)  # inside a capture: becomes part of it
+        (found, vm), arguments, as_arrays = self._lookup(args, kwargs)
+        return cast(R, found.run(vm, arguments, as_arrays=as_arrays))
+
+    def _lookup(
+        self, args: tuple[object, ...], kwargs: dict[str, object]
+    ) -> tuple[tuple[Capture, VM], list[Argument], bool]:
+        """The capture for this call (made if need be), its arguments, whether any was an `Array`."""
+        leaves: list[object] = []
+        structure = flatten((args, dict(sorted(kwargs.items()))), leaves)
+        as_arrays = False
+        arguments: list[Argument] = []
+        kinds: list[object] = [structure]
+        for leaf in leaves:
+            as_arrays |= isinstance(leaf, Array)
+            argument = as_argument(leaf, self.__name__)
+            arguments.append(argument)
+            if isinstance(argument, np.ndarray):
+                kinds.append((argument.dtype.name, argument.ndim))
+            else:
+                kinds.append(type(argument))
+        key = tuple(kinds)
+        with self._lock:
+            found = self._captures.get(key)
+            if found is None:
+                self._check_call(args, kwargs)
+                captured = capture(self.__wrapped__, self.__name__, structure, arguments)
+                found = self._captures[key] = captured, VM(captured.program)
+            self._last = found[0]
+        return found, arguments, as_arrays
+
+    def _check_call(self, args: tuple[object, ...], kwargs: dict[str, object]) -> None:
+        try:
+            inspect.signature(self.__wrapped__).bind(*args, **kwargs)
+        except TypeError as error:
+            raise ArgumentError(f"{self.__name__}: {error}; check the call") from None
+
+    @property
+    def program(self) -> Program:
+        """The program of the signature that was captured or called last."""
+        return self._latest().program
+
+    def wait(self) -> None:
+        """Return when nothing of this function is being compiled."""
+        for _, vm in list(self._captures.values()):
+            vm.wait()
+
+    def _latest(self) -> Capture:
+        if self._last is None:
+            raise ArgumentError(f"{self.__name__} was not captured yet; call it once")
+        return self._last
+
+
+@overload
+def jit(
+    function: Callable[P, R], *, numerics: str = ..., shapes: str = ..., target: str = ...
+) -> Jitted[P, R]: ...
+
+
+@overload
+def jit(
+    function: None = None, *, numerics: str = ..., shapes: str = ..., target: str = ...
+) -> Callable[[Callable[P, R]], Jitted[P, R]]: ...
+
+
+def jit(
+    function: Callable[P, R] | None = None,
+    *,
+    numerics: str = "strict",
+    shapes: str = "auto",
+    target: str = "cpu",
+) -> Jitted[P, R] | Callable[[Callable[P, R]], Jitted[P, R]]:
+    """Capture `function` once per signature and run it as a program; also `@jit(shapes="exact")`."""
+    options = {"numerics": numerics, "shapes": shapes, "target": target}
+    if function is None:
+        return lambda function: Jitted(function, options)
+    return Jitted(function, options)

@@ -1,0 +1,182 @@
+"""What lazy arrays and tracing share: values, recorders, and which recorder is at work.
+
+A *recorder* turns each operator call into one bytecode instruction and answers with a *value*: a
+register with the dtype and the sizes that the operator table gives it. There are two: `lazy` runs what
+it recorded at the next synchronisation, `tracer` makes a function of a program. While a tracer is at
+work on a thread it records everything there; else the lazy recorder of that thread does.
+"""
+
+from __future__ import annotations
+
+import inspect
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jitdialects.bytecode.attributes import Attributes
+from jitdialects.bytecode.dims import Dim, Shape
+from jitdialects.bytecode.dtypes import (
+    SUPPORTED,
+    WEAK_BOOL,
+    WEAK_FLOAT,
+    WEAK_INT,
+    DType,
+    check_supported,
+)
+from jitdialects.bytecode.operators import Operator, ShapeFacts
+from jitdialects.bytecode.program import Location
+from jitdialects.errors import ArgumentError, DTypeError
+
+Scalar = bool | int | float
+"""A Python scalar: weak, it takes the dtype of what it meets."""
+
+
+class Value(ABC):
+    """One recorded value. `sizes` are numbers, or expressions while tracing."""
+
+    __slots__ = ("__weakref__", "dtype", "sizes")
+
+    def __init__(self, dtype: DType, sizes: Shape) -> None:
+        self.dtype = dtype
+        self.sizes = sizes
+
+    @abstractmethod
+    def shape(self) -> tuple[int | Value, ...]:
+        """The shape as the user sees it: numbers, or rank-0 int64 values while tracing."""
+
+    @abstractmethod
+    def fetch(self, wanted: str) -> NDArray[np.generic]:
+        """The elements, read-only; `wanted` names the Python operation that asks (`bool()`)."""
+
+    @abstractmethod
+    def text(self, prefix: str) -> str:
+        """The elements for `print`, lines aligned after `prefix`; while tracing, the sizes."""
+
+    @abstractmethod
+    def known_integer(self) -> Dim | None:
+        """The value of a rank-0 integer that is used as a size or an index."""
+
+
+class Recorder(ABC):
+    """Turns operator calls into instructions."""
+
+    @abstractmethod
+    def lift(self, value: object, who: str) -> Value:
+        """An operand: a value of either recorder, a NumPy array or scalar, a Python scalar."""
+
+    @abstractmethod
+    def record(
+        self, operator: Operator, operands: Sequence[Value], attributes: Attributes
+    ) -> Value:
+        """Check dtypes and sizes, append one instruction, and give its result."""
+
+
+class _ThreadState(threading.local):
+    """Per thread: the tracers at work, innermost last, and the lazy recorder once there is one."""
+
+    def __init__(self) -> None:
+        self.tracers: list[Recorder] = []
+        self.lazy: Recorder | None = None
+
+
+_state = _ThreadState()
+
+
+def current() -> Recorder:
+    """The recorder at work on this thread."""
+    return _state.tracers[-1] if _state.tracers else lazy_recorder()
+
+
+def lazy_recorder() -> Recorder:
+    """This thread's lazy recorder."""
+    if _state.lazy is None:
+        from jitdialects.frontends.lazy import LazyRecorder  # it builds on this module
+
+        _state.lazy = LazyRecorder()
+    return _state.lazy
+
+
+def active_tracer() -> Recorder | None:
+    """The tracer at work on this thread."""
+    return _state.tracers[-1] if _state.tracers else None
+
+
+@contextmanager
+def tracing(tracer: Recorder) -> Iterator[None]:
+    """Record everything with `tracer` in the body."""
+    _state.tracers.append(tracer)
+    try:
+        yield
+    finally:
+        _state.tracers.pop()
+
+
+# ---- what every recorder asks ------------------------------------------------------------------
+
+
+def infer(
+    operator: Operator, operands: Sequence[Value], attributes: Attributes, facts: ShapeFacts
+) -> tuple[DType, Shape]:
+    """Dtype and sizes of the result, checked by the operator table."""
+    result = operator.infer_dtypes([v.dtype for v in operands], attributes).result
+    extra = operands[operator.arity :]
+    known: list[Dim | None] = [None] * operator.arity
+    known.extend(v.known_integer() for v in extra)
+    return result, operator.infer_shape([v.sizes for v in operands], attributes, known, facts)
+
+
+def weak_dtype(value: Scalar, who: str) -> DType:
+    """The dtype of a Python scalar; refuses integers outside int64."""
+    if isinstance(value, bool):
+        return WEAK_BOOL
+    if isinstance(value, float):
+        return WEAK_FLOAT
+    if not -(2**63) <= value < 2**63:
+        raise DTypeError(f"{who}: the integer {value} does not fit int64; use a float")
+    return WEAK_INT
+
+
+def check_array(value: NDArray[np.generic] | np.generic, who: str) -> NDArray[np.generic]:
+    """`value` as a plain array of a supported dtype in native byte order."""
+    if isinstance(value, np.ma.MaskedArray):
+        raise ArgumentError(f"{who}: masked arrays are not supported; fill it first with filled()")
+    array = np.asarray(value)
+    if array.dtype.name not in SUPPORTED:
+        check_supported(array.dtype.name, who)
+    if not array.dtype.isnative:
+        raise DTypeError(
+            f"{who}: byte order of {array.dtype.str} is not this machine's; "
+            f"cast with astype('{array.dtype.name}')"
+        )
+    return array
+
+
+def refuse(value: object, who: str) -> ArgumentError:
+    """The error for an operand that is neither array nor number."""
+    return ArgumentError(
+        f"{who} takes arrays, NumPy arrays and numbers, got {type(value).__name__}; "
+        "convert it with jitdialects.numpy.asarray"
+    )
+
+
+_OWN = tuple(str(Path(__file__).parent.parent / room) for room in ("frontends", "numpy"))
+
+
+def user_frame() -> FrameType | None:
+    """The innermost Python frame that is not ours: the line that the user wrote."""
+    frame = inspect.currentframe()
+    while frame is not None and frame.f_code.co_filename.startswith(_OWN):
+        frame = frame.f_back
+    return frame
+
+
+def user_location() -> Location | None:
+    """File and line of `user_frame`."""
+    frame = user_frame()
+    return None if frame is None else Location(frame.f_code.co_filename, frame.f_lineno)
