@@ -18,6 +18,7 @@ Opcodes are the operators of `operators.OPERATORS` plus the core ones below:
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -28,6 +29,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from jitdialects.bytecode.attributes import Attribute
 from jitdialects.bytecode.dtypes import DType
+from jitdialects.errors import BytecodeError
 
 CORE_OPCODES = ("const", "move", "destroy", "call", "br", "cond_br", "switch", "return")
 TERMINATORS = ("br", "cond_br", "switch", "return")
@@ -63,6 +65,25 @@ class Constant:
         array = np.array(value, dtype=dtype.numpy, order="C")
         array.setflags(write=False)
         return Constant(dtype, array)
+
+    @staticmethod
+    def from_bytes(dtype: DType, sizes: tuple[int, ...], data: bytes | memoryview) -> Constant:
+        """The inverse of `to_bytes`; `BytecodeError` where `data` is not such an array."""
+        little = dtype.numpy.newbyteorder("<")
+        if len(data) != math.prod(sizes) * little.itemsize:
+            raise BytecodeError(
+                f"a constant of dtype {dtype} and shape {list(sizes)} has "
+                f"{math.prod(sizes) * little.itemsize} bytes, got {len(data)}"
+            )
+        array = np.frombuffer(data, little).astype(dtype.numpy).reshape(sizes)
+        if dtype.name == "bool" and not np.isin(np.frombuffer(data, np.uint8), (0, 1)).all():
+            raise BytecodeError("the elements of a bool constant are bytes 0 or 1")
+        array.setflags(write=False)
+        return Constant(dtype, array)
+
+    def to_bytes(self) -> bytes:
+        """The elements in C order, little endian."""
+        return self.value.astype(self.value.dtype.newbyteorder("<"), copy=False).tobytes()
 
     def __eq__(self, other: object) -> bool:
         """Bitwise, so that NaN equals itself and -0.0 differs from 0.0."""
