@@ -1,15 +1,18 @@
 """The specification of exp and tanh in float32: one fixed sequence of steps per function.
 
-`elementary.json` holds, per function, named constants and steps; a step is `[name, op, operand, ...]`,
-in order, each name assigned once. Operands are the argument `x`, constants, or earlier steps; the
-last step, called `result`, is the value of the function. Whoever computes the function (the expansion in
-the compiler, the oracle of the tests) executes exactly these steps, each rounded once, so that every
-vector width and every engine gives the same bits. No pass may look inside, reassociate or contract.
+`elementary.json` holds, per function, named constants and steps; a step is `[name, op, operand,
+...]`, in order, each name assigned once. Operands are the argument `x`, constants, or earlier
+steps; the last step, called `result`, is the value of the function. Whoever computes the function
+(the expansion in the compiler, the oracle of the tests) executes exactly these steps, each rounded
+once, so that every vector width and every engine gives the same bits. No pass may look inside,
+reassociate or contract.
 
-Constants: `floats` are float32 values written as C hexadecimal floats, hence exact; `ints` are int32.
+Constants: `floats` are float32 values written as C hexadecimal floats, hence exact; `ints` are
+int32.
 
-Operations, lane by lane. Float operands and results are float32, with round-to-nearest-even, subnormals kept, and
-IEEE 754's answers for inf and NaN (payload and sign of a NaN are not specified):
+Operations, lane by lane. Float operands and results are float32, with round-to-nearest-even,
+subnormals kept, and IEEE 754's answers for inf and NaN (payload and sign of a NaN are not
+specified):
 
     fma a b c         a * b + c, rounded once
     add sub mul div   a op b, rounded once
@@ -24,12 +27,13 @@ IEEE 754's answers for inf and NaN (payload and sign of a NaN are not specified)
     shift_left i k    int32: i << k; k is a constant below 32
     shift_right i k   int32: arithmetic i >> k; k is a constant below 32
 
-How they work. exp: clamp x to where the result leaves 0 and inf (a NaN passes both compares); n = round-half-even(x / ln 2) by
-adding and subtracting 1.5 * 2**23, which also leaves n in the low bits of the sum; r = x - n * ln 2 with ln 2
-in two parts; a polynomial for e**r; times 2**n in two factors, since n runs from -151 to 128 and one
-float32 power of two reaches neither end: the last product alone rounds a subnormal result.
-tanh of a = |x|: an odd polynomial up to 0.625, else 1 - 2 / (e**(2a) + 1) with 2a clamped to 20, where the result is
-1 already; the sign of x last, so that tanh(-0.0) = -0.0.
+How they work. exp: clamp x to where the result leaves 0 and inf (a NaN passes both compares); n =
+round-half-even(x / ln 2) by adding and subtracting 1.5 * 2**23, which also leaves n in the low bits
+of the sum; r = x - n * ln 2 with ln 2 in two parts; a polynomial for e**r; times 2**n in two
+factors, since n runs from -151 to 128 and one float32 power of two reaches neither end: the last
+product alone rounds a subnormal result. tanh of a = |x|: an odd polynomial up to 0.625, else 1 - 2
+/ (e**(2a) + 1) with 2a clamped to 20, where the result is 1 already; the sign of x last, so that
+tanh(-0.0) = -0.0.
 
 Measured accuracy: docs/numerics.md, made by `benchmarks/ulp_table.py`.
 """
