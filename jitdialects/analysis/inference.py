@@ -1,0 +1,360 @@
+"""Types, shapes, known integers and SSA sources of every register, for one signature.
+
+Abstract interpretation of one bytecode function without calls and destroys, to a fixpoint over its loops.
+What is known of a register is a `Held`: the *source* of its value and a `Fact` about it.
+
+- A source is an argument, a constant, the result of an instruction, or a join: block b joins register r where
+  different sources reach it. Only live registers are looked at, so joins are the block arguments of pruned SSA.
+- A fact is the set of dtypes the value may have, its shape, and its value if that is an integer expression over
+  sizes and arguments. Around loops dtypes grow, a value that changes becomes unknown, a shape must not change.
+
+Sources and facts start optimistic (only the edges seen so far count) and move one way, hence it ends.
+Python scalars are weak: a register that is weak on one path and strong on another is carried as strong, which is
+right as long as every use treats both alike; a use that would not is refused.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import product
+from typing import TypeAlias
+
+from jitdialects.analysis.symbols import SymbolicFacts
+from jitdialects.bytecode import dims
+from jitdialects.bytecode.definedness import reverse_postorder
+from jitdialects.bytecode.dims import Dim, Shape
+from jitdialects.bytecode.dtypes import DType, promote
+from jitdialects.bytecode.lifetimes import live_at_entry
+from jitdialects.bytecode.operators import OPERATORS, Operator, shape_text, size_axis
+from jitdialects.bytecode.program import Constant, Function, Instruction
+from jitdialects.errors import CompileError, DTypeError, Error
+
+Source: TypeAlias = tuple[str, int, int]
+"""`("argument", k, 0)`, `("constant", k, 0)`, `("result", block, instruction)`, `("join", block, register)`."""
+
+MAX_ATOMS = 32
+"""Integer expressions with more atoms than this are not followed."""
+
+
+@dataclass(frozen=True)
+class Fact:
+    """What is known of a value. `value` only for a rank-0 int64."""
+
+    dtypes: frozenset[DType]
+    shape: Shape
+    value: Dim | None = None
+
+    @property
+    def dtype(self) -> DType:
+        """The dtype in which the value is carried: the strong one, or the wider of the weak ones."""
+        return max(self.dtypes, key=lambda d: (not d.weak, d.name == "int64"))
+
+    @property
+    def mixed(self) -> bool:
+        """Whether the value has different element types on different paths."""
+        return len({d.name for d in self.dtypes}) > 1
+
+
+@dataclass(frozen=True)
+class Held:
+    """The content of a register at one point."""
+
+    source: Source
+    fact: Fact
+
+
+State: TypeAlias = Mapping[int, Held]
+
+
+@dataclass(frozen=True)
+class Step:
+    """An instruction that computes or branches. `uses` are the dtypes in which it takes its data operands."""
+
+    instruction: Instruction
+    operands: tuple[Held, ...]
+    uses: tuple[DType, ...] = ()
+    result: Held | None = None
+
+
+@dataclass
+class Inferred:
+    """The fixpoint. Blocks are named by their number in the function; unreachable ones are absent."""
+
+    order: Sequence[int]
+    """Reverse postorder."""
+    entry: dict[int, dict[int, Held]] = field(default_factory=dict[int, dict[int, Held]])
+    """Live registers at the entry of each block, in ascending order."""
+    steps: dict[int, list[Step]] = field(default_factory=dict[int, list[Step]])
+    exit: dict[int, dict[int, Held]] = field(default_factory=dict[int, dict[int, Held]])
+    """All registers at the end of each block."""
+
+    def joins(self, block: int) -> list[int]:
+        """The registers for which the block needs an argument."""
+        return [r for r, held in self.entry[block].items() if held.source == ("join", block, r)]
+
+    def results(self, count: int) -> tuple[Fact, ...]:
+        """What the function returns, over all its returns."""
+        returns = [s[-1] for s in self.steps.values() if s[-1].instruction.opcode == "return"]
+        if count and not returns:
+            raise CompileError("the function never returns, so that its results have no type")
+        return tuple(_returned([r.operands[k].fact for r in returns]) for k in range(count))
+
+
+def infer(
+    function: Function,
+    constants: Sequence[Constant],
+    arguments: Sequence[Fact],
+    facts: SymbolicFacts,
+) -> Inferred:
+    """Run to the fixpoint; guards accumulate in `facts`. `CompileError` where an error is certain or
+    where shapes or dtypes cannot be settled before running."""
+    return _Inference(function, constants, arguments, facts).run()
+
+
+class _Inference:
+    def __init__(
+        self,
+        function: Function,
+        constants: Sequence[Constant],
+        arguments: Sequence[Fact],
+        facts: SymbolicFacts,
+    ) -> None:
+        self.function = function
+        self.constants = constants
+        self.facts = facts
+        self.out = Inferred(reverse_postorder(function))
+        self.live = live_at_entry(function, self.out.order)
+        initial = {k: Held(("argument", k, 0), fact) for k, fact in enumerate(arguments)}
+        self.incoming: dict[int, dict[int, State]] = {b: {} for b in self.out.order}
+        self.incoming[0][-1] = initial
+        self.joined: set[tuple[int, int]] = set()
+
+    def run(self) -> Inferred:
+        rank = {block: position for position, block in enumerate(self.out.order)}
+        queue = [0]
+        while queue:
+            block = self.out.order[heapq.heappop(queue)]
+            entry = self._entry(block)
+            if self.out.entry.get(block) == entry:
+                continue
+            self.out.entry[block] = entry
+            state = self._block(block, entry)
+            for target in self.function.blocks[block].instructions[-1].targets:
+                self.incoming[target][block] = state
+                if rank[target] not in queue:
+                    heapq.heappush(queue, rank[target])
+        return self.out
+
+    # ---- joins -------------------------------------------------------------------------------------
+
+    def _entry(self, block: int) -> dict[int, Held]:
+        states = self.incoming[block].values()
+        live = self.live[block]
+        out: dict[int, Held] = {}
+        for register in range(live.bit_length()):
+            if not live >> register & 1:
+                continue
+            reaching = [state[register] for state in states]
+            out[register] = self._join(block, register, reaching)
+        return out
+
+    def _join(self, block: int, register: int, reaching: Sequence[Held]) -> Held:
+        first = reaching[0]
+        if all(held == first for held in reaching) and (block, register) not in self.joined:
+            return first
+        fact = first.fact
+        where = f"%{register} at block {self.function.blocks[block].name}"
+        for held in reaching[1:]:
+            fact = self._join_facts(fact, held.fact, where)
+        if any(held.source != first.source for held in reaching):
+            self.joined.add((block, register))
+        joined = (block, register) in self.joined
+        return Held(("join", block, register) if joined else first.source, fact)
+
+    def _join_facts(self, x: Fact, y: Fact, where: str) -> Fact:
+        left, right = self.facts.resolve_shape(x.shape), self.facts.resolve_shape(y.shape)
+        if left != right:
+            raise CompileError(
+                f"{where} has shape {shape_text(left)} on one path and {shape_text(right)} on another; "
+                "give it one shape, for example with broadcast_to before the branch"
+            )
+        values = {None if v is None else self.facts.resolve(v) for v in (x.value, y.value)}
+        value = values.pop() if len(values) == 1 else None
+        return Fact(_join_dtypes(x.dtypes | y.dtypes, where), left, value)
+
+    # ---- instructions ------------------------------------------------------------------------------
+
+    def _block(self, block: int, entry: State) -> dict[int, Held]:
+        state = dict(entry)
+        steps: list[Step] = []
+        for index, instruction in enumerate(self.function.blocks[block].instructions):
+            try:
+                self._instruction(("result", block, index), instruction, state, steps)
+            except Error as error:
+                location = error.location or instruction.location
+                raise CompileError(error.message, location) from error
+        self.out.steps[block] = steps
+        self.out.exit[block] = state
+        return state
+
+    def _instruction(
+        self, source: Source, instruction: Instruction, state: dict[int, Held], steps: list[Step]
+    ) -> None:
+        opcode = instruction.opcode
+        operands = tuple(state[r] for r in instruction.operands)
+        if opcode == "move":
+            state[instruction.results[0]] = operands[0]
+        elif opcode == "const":
+            number = instruction.attributes["constant"]
+            assert isinstance(number, int)
+            held = Held(("constant", number, 0), constant_fact(self.constants[number]))
+            state[instruction.results[0]] = held
+        elif opcode in OPERATORS:
+            uses, fact = self._operator(OPERATORS[opcode], instruction, operands)
+            result = Held(source, fact)
+            state[instruction.results[0]] = result
+            steps.append(Step(instruction, operands, uses, result))
+        else:
+            _check_terminator(opcode, operands)
+            steps.append(Step(instruction, operands))
+
+    def _operator(
+        self, operator: Operator, instruction: Instruction, operands: Sequence[Held]
+    ) -> tuple[tuple[DType, ...], Fact]:
+        operator.check_operand_count(len(operands))
+        attributes = instruction.attributes
+        held = [h.fact for h in operands]
+        uses, dtypes = _typing(operator, instruction, held)
+        shapes = [self.facts.resolve_shape(f.shape) for f in held]
+        values = [None if f.value is None else self.facts.resolve(f.value) for f in held]
+        shape = operator.infer_shape(shapes, attributes, values, self.facts)
+        value: Dim | None = None
+        if operator.name == "size":
+            value = shapes[0][size_axis("size", shapes[0], attributes)]
+        elif shape == () and all(d.name == "int64" for d in dtypes):
+            value = _known_value(operator.name, held, values)
+        return uses, Fact(dtypes, self.facts.resolve_shape(shape), value)
+
+
+def constant_fact(constant: Constant) -> Fact:
+    """What is known of an entry of the constant pool."""
+    shape = constant.value.shape
+    integer = constant.dtype.name == "int64" and shape == ()
+    return Fact(frozenset({constant.dtype}), shape, int(constant.value) if integer else None)
+
+
+# ---- dtypes --------------------------------------------------------------------------------------
+
+
+def _join_dtypes(dtypes: frozenset[DType], where: str) -> frozenset[DType]:
+    """Check that values of all `dtypes` can be carried as one; gives them back."""
+    if len(dtypes) == 1:
+        return dtypes
+    strong = [d for d in dtypes if not d.weak]
+    names = {d.name for d in dtypes}
+    if strong:
+        fits = len(strong) == 1 and all(_becomes(weak, strong[0]) for weak in dtypes if weak.weak)
+    else:
+        fits = "float64" not in names or len(names) == 1
+    if fits:
+        return dtypes
+    kinds = " and ".join(sorted(map(str, dtypes)))
+    raise CompileError(f"{where} is {kinds} on different paths; cast it before the branch")
+
+
+def _becomes(weak: DType, strong: DType) -> bool:
+    try:
+        return promote(weak, strong, "join") == strong
+    except DTypeError:
+        return False
+
+
+def _typing(
+    operator: Operator, instruction: Instruction, operands: Sequence[Fact]
+) -> tuple[tuple[DType, ...], frozenset[DType]]:
+    """The dtypes of the data operands and of the result, which must be the same on all paths."""
+    typings = [
+        operator.infer_dtypes(dtypes, instruction.attributes)
+        for dtypes in product(*(f.dtypes for f in operands))
+    ]
+    uses = typings[0].operands
+    names = [u.name for u in uses]
+    alike = all(
+        [u.name for u in t.operands] == names and t.result.name == typings[0].result.name
+        for t in typings
+    )
+    carried = all(
+        not fact.mixed or fact.dtype.name == name
+        for fact, name in zip(operands, names, strict=False)
+    )
+    if not alike or not carried:
+        mixed = next(f for f in operands if len(f.dtypes) > 1)
+        raise CompileError(
+            f"{operator.name} of a value that is {' or '.join(sorted(map(str, mixed.dtypes)))}, "
+            "depending on the path, has no one dtype; cast it before the branch"
+        )
+    return uses, frozenset(t.result for t in typings)
+
+
+def _returned(facts: Sequence[Fact]) -> Fact:
+    """The join of what different returns give in one place."""
+    dtypes = frozenset[DType]().union(*(f.dtypes for f in facts))
+    if len({d.name for d in dtypes}) > 1 or len({f.shape for f in facts}) > 1:
+        kinds = sorted({f"{f.dtype}{shape_text(f.shape)}" for f in facts})
+        raise CompileError(f"the function returns {' or '.join(kinds)}; give its results one type")
+    return Fact(dtypes, facts[0].shape)
+
+
+def _check_terminator(opcode: str, operands: Sequence[Held]) -> None:
+    if opcode not in ("cond_br", "switch"):
+        return
+    fact = operands[0].fact
+    if fact.shape != ():
+        raise CompileError(
+            f"{opcode} needs a value of rank 0, got shape {shape_text(fact.shape)}; reduce it first"
+        )
+    if fact.mixed or (opcode == "switch" and fact.dtype.name != "int64"):
+        kinds = " or ".join(sorted(map(str, fact.dtypes)))
+        raise CompileError(f"{opcode} cannot branch on {kinds}; cast it first")
+
+
+# ---- values --------------------------------------------------------------------------------------
+
+
+def _itself(x: Dim) -> Dim:
+    return x
+
+
+def _negated(x: Dim) -> Dim:
+    return dims.scale(x, -1)
+
+
+_VALUE_FUNCTIONS: Mapping[str, Callable[..., Dim]] = {
+    "add": dims.add,
+    "subtract": dims.sub,
+    "multiply": dims.mul,
+    "negative": _negated,
+    "minimum": dims.minimum,
+    "maximum": dims.maximum,
+    "cast": _itself,
+}
+"""Operators on rank-0 integers that type inference computes with."""
+
+
+def _known_value(name: str, operands: Sequence[Fact], values: Sequence[Dim | None]) -> Dim | None:
+    function = _VALUE_FUNCTIONS.get(name)
+    if function is None or any(v is None for v in values) or any(f.shape for f in operands):
+        return None
+    value = function(*values)
+    if isinstance(value, int):
+        return value if -(2**63) <= value < 2**63 else None  # it wraps, expressions do not
+    return value if _atoms(value) <= MAX_ATOMS else None
+
+
+def _atoms(x: Dim) -> int:
+    if isinstance(x, int):
+        return 0
+    inner = (a for atom, _ in x.terms if isinstance(atom, dims.Apply) for a in atom.arguments)
+    return len(x.terms) + sum(map(_atoms, inner))

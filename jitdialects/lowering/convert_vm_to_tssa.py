@@ -1,0 +1,433 @@
+"""`convert-vm-to-tssa{signature="main(f32[n], float)"}`: registers become SSA values with types.
+
+    vm.func @main, blocks over mutable            func.func @main(%a : tensor<?xf32, #tssa.dims<[n]>>,
+    registers, no types                   ->                      %b : tensor<f64> {tssa.weak}) -> ...
+                                                  over cf blocks, operations of tssa
+
+Needs a verified program in the `vm` dialect. Leaves one function in the module, what docs/architecture.md
+promises of `tssa`: calls inlined, broadcasts and casts explicit, sizes as expressions over the symbols of the
+signature, `tssa.guards` for what is assumed of them. An argument whose size a guard determines has that size
+in its type. `CompileError`, and an unchanged module, where the program certainly fails for this signature or
+cannot be typed before it runs: the VM interprets it and raises what there is to raise.
+
+The work is done by `analysis.inference`; here each step of its fixpoint becomes operations, in one walk.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from xdsl.context import Context
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    DenseArrayBase,
+    DictionaryAttr,
+    FunctionType,
+    ModuleOp,
+    TensorType,
+    UnitAttr,
+    i1,
+    i64,
+)
+from xdsl.dialects.cf import BranchOp, ConditionalBranchOp
+from xdsl.dialects.func import FuncOp, ReturnOp
+from xdsl.dialects.tensor import ExtractOp as TensorExtractOp
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.utils.exceptions import PassFailedException
+
+from jitdialects.analysis.inference import Fact, Held, Inferred, Source, Step, infer
+from jitdialects.analysis.symbols import SymbolicFacts
+from jitdialects.bytecode import signature as signatures
+from jitdialects.bytecode.attributes import Attributes, IndexSpec, Ints
+from jitdialects.bytecode.dims import Shape, symbols_of
+from jitdialects.bytecode.dtypes import BOOL, INT64, DType
+from jitdialects.bytecode.inlining import inline_calls
+from jitdialects.bytecode.operators import (
+    OPERATORS,
+    IndexPlan,
+    Kind,
+    permutation,
+    plan_index,
+    reduced_axes,
+)
+from jitdialects.bytecode.program import Constant, Function, Program
+from jitdialects.bytecode.signature import Signature
+from jitdialects.dialects.constants import constant_op
+from jitdialects.dialects.tssa import (
+    ELEMENTWISE_OPS,
+    BroadcastOp,
+    DimsAttr,
+    ExtractOp,
+    GuardAttr,
+    InsertOp,
+    MatmulOp,
+    MaxOp,
+    ReshapeOp,
+    SizeOp,
+    SumOp,
+    TransposeOp,
+    tensor_type,
+)
+from jitdialects.errors import ArgumentError
+
+
+@dataclass(frozen=True)
+class ConvertVmToTssaPass(ModulePass):
+    """See the module's docstring."""
+
+    name = "convert-vm-to-tssa"
+
+    signature: str
+    """`main(f32[n,784], f32[784,512]:strided, i64[], float)`, see `bytecode.signature`."""
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        from jitdialects.lowering.bytecode_to_vm import module_to_program
+
+        program = module_to_program(op)
+        function = typed_function(program, signatures.parse(self.signature))
+        for old in reversed(op.body.block.ops):
+            old.erase(safe_erase=False)
+        op.body.block.add_op(function)
+
+
+def typed_function(program: Program, signature: Signature) -> FuncOp:
+    """`signature.function` of a verified program as a `func.func` of `tssa` operations."""
+    function = program.function(signature.function)
+    if function is None:
+        names = ", ".join(f"@{f.name}" for f in program.functions) or "none"
+        raise PassFailedException(
+            f"convert-vm-to-tssa: no function @{signature.function} in the module; it has {names}"
+        )
+    if len(signature.arguments) != function.parameters:
+        raise ArgumentError(
+            f"convert-vm-to-tssa: @{function.name} takes {function.parameters} argument(s), "
+            f"the signature {signature} has {len(signature.arguments)}"
+        )
+    flat = _without_destroys(inline_calls(program, function))
+    facts = SymbolicFacts(_symbols(signature))
+    arguments = [_argument_fact(k, a) for k, a in enumerate(signature.arguments)]
+    inferred = infer(flat, program.constants, arguments, facts)
+    return _Emitter(flat, program.constants, inferred, facts).function(signature, arguments)
+
+
+def _without_destroys(function: Function) -> Function:
+    """Values need no end: bufferisation finds it again."""
+    return replace(
+        function,
+        blocks=tuple(
+            replace(b, instructions=tuple(i for i in b.instructions if i.opcode != "destroy"))
+            for b in function.blocks
+        ),
+    )
+
+
+def _symbols(signature: Signature) -> list[str]:
+    """The names of sizes and values in the order in which the signature brings them."""
+    names: list[str] = []
+    for k, argument in enumerate(signature.arguments):
+        sizes = argument.shape or (signatures.value_symbol(k),)
+        names.extend(sorted({n for s in sizes for n in symbols_of(s)} - set(names)))
+    return names
+
+
+def _argument_fact(k: int, argument: signatures.ArgumentType) -> Fact:
+    value = signatures.value_symbol(k) if argument.is_integer_scalar else None
+    return Fact(frozenset({argument.dtype}), argument.shape, value)
+
+
+class _Emitter:
+    """Turns the fixpoint into operations: one `Block` per reachable block, in reverse postorder, so that
+    every source has its value before its first use."""
+
+    def __init__(
+        self,
+        function: Function,
+        constants: Sequence[Constant],
+        inferred: Inferred,
+        facts: SymbolicFacts,
+    ) -> None:
+        self.bytecode = function
+        self.constants = constants
+        self.inferred = inferred
+        self.facts = facts
+        self.values: dict[Source, SSAValue] = {}
+        self.types: dict[tuple[str, Shape], TensorType[Attribute]] = {}
+        self.entry = Block()
+        self.block = self.entry
+        self.blocks: dict[int, Block] = {}
+        self.placed: list[Block] = []
+
+    def function(self, signature: Signature, arguments: Sequence[Fact]) -> FuncOp:
+        """The whole function."""
+        for k, fact in enumerate(arguments):
+            value = self.entry.insert_arg(self.type(fact.dtype, fact.shape), k)
+            value.name_hint = f"r{k}"
+            self.values["argument", k, 0] = value
+        results = self.inferred.results(self.bytecode.results)
+        self._make_blocks()
+        for number in self.inferred.order:
+            self.block = self.blocks[number]
+            self.placed.append(self.block)
+            for step in self.inferred.steps[number]:
+                self._step(step, number, results)
+        region = Region([self.entry, *(b for b in self.placed if b is not self.entry)])
+        result_types = [self.type(f.dtype, f.shape) for f in results]
+        marks = [_marks(a) for a in signature.arguments]
+        out = FuncOp(
+            signature.function,
+            FunctionType.from_lists([a.type for a in self.entry.args], result_types),
+            region,
+            arg_attrs=ArrayAttr(marks) if any(m.data for m in marks) else None,
+        )
+        if self.facts.guards:
+            out.attributes["tssa.guards"] = ArrayAttr(map(GuardAttr, self.facts.guards))
+        return out
+
+    def _make_blocks(self) -> None:
+        """Empty blocks with their arguments. A first block that is branched to needs an entry before it."""
+        targets = {
+            t for n in self.inferred.order for t in self.bytecode.blocks[n].instructions[-1].targets
+        }
+        for number in self.inferred.order:
+            if number == 0 and 0 not in targets:
+                self.blocks[0] = self.entry
+                continue
+            block = self.blocks[number] = Block()
+            for register in self.inferred.joins(number):
+                fact = self.inferred.entry[number][register].fact
+                value = block.insert_arg(self.type(fact.dtype, fact.shape), len(block.args))
+                value.name_hint = f"r{register}"
+                self.values["join", number, register] = value
+        if 0 in targets:
+            initial = {
+                k: Held(("argument", k, 0), self.inferred.entry[0][k].fact)
+                for k in self.inferred.joins(0)
+            }
+            self.entry.add_op(BranchOp(self.blocks[0], *self._passed(0, initial)))
+
+    # ---- types and uses ----------------------------------------------------------------------------
+
+    def type(self, dtype: DType, shape: Shape) -> TensorType[Attribute]:
+        """The tensor type with every size resolved; one object per type."""
+        key = dtype.name, self.facts.resolve_shape(shape)
+        if key not in self.types:
+            self.types[key] = tensor_type(dtype, key[1])
+        return self.types[key]
+
+    def emit(
+        self,
+        op_class: type[Operation],
+        operands: Sequence[SSAValue],
+        result_type: Attribute,
+        **properties: Attribute,
+    ) -> SSAValue:
+        """Append an operation; gives its result."""
+        op = op_class.create(operands=operands, result_types=[result_type], properties=properties)
+        self.block.add_op(op)
+        return op.results[0]
+
+    def value(self, held: Held) -> SSAValue:
+        """The SSA value of a source; constants are made at their first use, in the entry block."""
+        value = self.values.get(held.source)
+        if value is None:
+            assert held.source[0] == "constant"
+            constant = self.constants[held.source[1]]
+            op = constant_op(constant.dtype, constant.value)
+            if self.entry.last_op is not None and self.block is not self.entry:
+                self.entry.insert_op_before(op, self.entry.last_op)
+            else:
+                self.entry.add_op(op)
+            value = self.values[held.source] = op.result
+        return value
+
+    def use(self, held: Held, dtype: DType, shape: Shape | None = None) -> SSAValue:
+        """The value of `held` in `dtype`, broadcast to `shape` if one is given."""
+        value = self.value(held)
+        own = self.facts.resolve_shape(held.fact.shape)
+        if held.fact.dtype.name != dtype.name:
+            value = self.emit(ELEMENTWISE_OPS["cast"], [value], self.type(dtype, own))
+        if shape is not None and shape != own:
+            value = self.emit(BroadcastOp, [value], self.type(dtype, shape))
+        return value
+
+    def reshaped(self, value: SSAValue, dtype: DType, old: Shape, new: Shape) -> SSAValue:
+        """`value` of shape `old` under the shape `new`."""
+        return value if old == new else self.emit(ReshapeOp, [value], self.type(dtype, new))
+
+    # ---- instructions ------------------------------------------------------------------------------
+
+    def _step(self, step: Step, number: int, results: Sequence[Fact]) -> None:
+        if step.result is None:
+            self._terminator(step, number, results)
+            return
+        value = self._operator(step, step.result.fact)
+        if value.name_hint is None:
+            value.name_hint = f"r{step.instruction.results[0]}"
+        self.values[step.result.source] = value
+
+    def _operator(self, step: Step, result: Fact) -> SSAValue:
+        opcode = step.instruction.opcode
+        attributes = step.instruction.attributes
+        shape = self.facts.resolve_shape(result.shape)
+        if opcode == "cast":
+            return self.use(step.operands[0], result.dtype)
+        if OPERATORS[opcode].kind is Kind.ELEMENTWISE:
+            operands = [
+                self.use(h, d, shape) for h, d in zip(step.operands, step.uses, strict=True)
+            ]
+            return self.emit(ELEMENTWISE_OPS[opcode], operands, self.type(result.dtype, shape))
+        match opcode:
+            case "size":
+                assert result.value is not None
+                return self._emit_op(SizeOp(self.facts.resolve(result.value)))
+            case "matmul":
+                left, right = (
+                    self.use(h, d) for h, d in zip(step.operands, step.uses, strict=True)
+                )
+                return self.emit(MatmulOp, [left, right], self.type(result.dtype, shape))
+            case "setitem":
+                return self._setitem(step, result)
+            case _:
+                source = step.operands[0]
+                value = self.use(source, step.uses[0])
+                old = self.facts.resolve_shape(source.fact.shape)
+                return self._one_operand(opcode, attributes, step, value, old, result)
+
+    def _emit_op(self, op: Operation) -> SSAValue:
+        self.block.add_op(op)
+        return op.results[0]
+
+    def _one_operand(
+        self,
+        opcode: str,
+        attributes: Attributes,
+        step: Step,
+        value: SSAValue,
+        old: Shape,
+        result: Fact,
+    ) -> SSAValue:
+        """Operators with one data operand `value` of shape `old`, already cast."""
+        dtype, shape = result.dtype, self.facts.resolve_shape(result.shape)
+        match opcode:
+            case "reshape":
+                return self.reshaped(value, dtype, old, shape)
+            case "broadcast_to":
+                return (
+                    value
+                    if old == shape
+                    else self.emit(BroadcastOp, [value], self.type(dtype, shape))
+                )
+            case "transpose":
+                axes = DenseArrayBase.from_list(i64, permutation(opcode, len(old), attributes))
+                return self.emit(TransposeOp, [value], self.type(dtype, shape), permutation=axes)
+            case "getitem":
+                return self._getitem(step, value, old, result)
+            case _:
+                axes = reduced_axes(opcode, len(old), attributes)
+                kept = tuple(s for a, s in enumerate(old) if a not in axes)
+                op_class = {"sum": SumOp, "max": MaxOp}[opcode]
+                listed = DenseArrayBase.from_list(i64, axes)
+                folded = self.emit(op_class, [value], self.type(dtype, kept), axes=listed)
+                return self.reshaped(folded, dtype, kept, shape)
+
+    def _plan(self, step: Step, whole: Shape) -> IndexPlan:
+        spec = step.instruction.attributes["index"]
+        assert isinstance(spec, IndexSpec)
+        known = (h.fact.value for h in step.operands)
+        values = [None if v is None else self.facts.resolve(v) for v in known]
+        return plan_index(step.instruction.opcode, whole, spec, values, self.facts)
+
+    def _region(self, plan: IndexPlan) -> tuple[Shape, dict[str, Attribute]]:
+        """The selected part with all axes of the whole, and the properties that say where it lies."""
+        part = self.facts.resolve_shape(tuple(a.size for a in plan.axes))
+        offsets = DimsAttr(self.facts.resolve_shape(tuple(a.start for a in plan.axes)))
+        steps = DenseArrayBase.from_list(i64, [a.step for a in plan.axes])
+        return part, {"offsets": offsets, "steps": steps}
+
+    def _getitem(self, step: Step, value: SSAValue, whole: Shape, result: Fact) -> SSAValue:
+        plan = self._plan(step, whole)
+        part, properties = self._region(plan)
+        if part != whole:
+            value = self.emit(ExtractOp, [value], self.type(result.dtype, part), **properties)
+        return self.reshaped(value, result.dtype, part, self.facts.resolve_shape(result.shape))
+
+    def _setitem(self, step: Step, result: Fact) -> SSAValue:
+        target, stored = step.operands[:2]
+        whole = self.facts.resolve_shape(result.shape)
+        plan = self._plan(step, whole)
+        part, properties = self._region(plan)
+        selected = self.facts.resolve_shape(plan.shape)
+        value = self.use(stored, step.uses[1], selected)
+        value = self.reshaped(value, result.dtype, selected, part)
+        operands = [self.use(target, step.uses[0]), value]
+        return self.emit(InsertOp, operands, self.type(result.dtype, whole), **properties)
+
+    # ---- control flow ------------------------------------------------------------------------------
+
+    def _passed(self, target: int, state: dict[int, Held]) -> list[SSAValue]:
+        """What a branch to `target` hands over for its block arguments."""
+        entry = self.inferred.entry[target]
+        return [self.use(state[r], entry[r].fact.dtype) for r in self.inferred.joins(target)]
+
+    def _terminator(self, step: Step, number: int, results: Sequence[Fact]) -> None:
+        state = self.inferred.exit[number]
+        targets = step.instruction.targets
+        match step.instruction.opcode:
+            case "return":
+                values = [self.use(h, f.dtype) for h, f in zip(step.operands, results, strict=True)]
+                self.block.add_op(ReturnOp(*values))
+            case "br":
+                values = self._passed(targets[0], state)
+                self.block.add_op(BranchOp(self.blocks[targets[0]], *values))
+            case "cond_br":
+                condition = self.use(step.operands[0], BOOL)
+                self._branch(condition, targets[0], self.blocks[targets[1]], targets[1], state)
+            case _:
+                self._switch(step, state)
+
+    def _branch(
+        self,
+        condition: SSAValue,
+        then: int,
+        otherwise: Block,
+        number: int | None,
+        state: dict[int, Held],
+    ) -> None:
+        """`cf.cond_br` to block `then` or to `otherwise`, which is block `number` or one without arguments."""
+        scalar = self._emit_op(TensorExtractOp(condition, (), i1))
+        passed = self._passed(then, state)
+        rest = [] if number is None else self._passed(number, state)
+        op = ConditionalBranchOp(scalar, self.blocks[then], passed, otherwise, rest)
+        self.block.add_op(op)
+
+    def _switch(self, step: Step, state: dict[int, Held]) -> None:
+        """A chain of comparisons, one new block for each but the last."""
+        *matches, default = step.instruction.targets
+        cases = step.instruction.attributes["cases"]
+        assert isinstance(cases, Ints)
+        subject = self.value(step.operands[0])
+        chain = list(zip(cases.values, matches, strict=True))
+        for position, (case, target) in enumerate(chain):
+            constant = self._emit_op(constant_op(INT64, np.array(case, np.int64)))
+            equal = self.emit(ELEMENTWISE_OPS["equal"], [subject, constant], self.type(BOOL, ()))
+            last = position == len(chain) - 1
+            following = self.blocks[default] if last else Block()
+            self._branch(equal, target, following, default if last else None, state)
+            if not last:
+                self.block = following
+                self.placed.append(following)
+        if not chain:
+            self.block.add_op(BranchOp(self.blocks[default], *self._passed(default, state)))
+
+
+def _marks(argument: signatures.ArgumentType) -> DictionaryAttr:
+    """Argument attributes: Python scalars and arrays that are not contiguous."""
+    marks: dict[str, Attribute] = {}
+    if argument.dtype.weak:
+        marks["tssa.weak"] = UnitAttr()
+    if argument.strided:
+        marks["tssa.strided"] = UnitAttr()
+    return DictionaryAttr(marks)
