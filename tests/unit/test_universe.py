@@ -1,0 +1,59 @@
+"""The registry agrees with the classes, is seen by xDSL's tools, and costs nothing to import."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+from xdsl.universe import XDSL_UNIVERSE, Universe
+
+from jitdialects.universe import JITDIALECTS_UNIVERSE
+
+PASSES = JITDIALECTS_UNIVERSE.all_passes
+
+
+@pytest.mark.parametrize("name", PASSES)
+def test_a_pass_has_its_name_its_file_and_a_summary(name: str) -> None:
+    found = PASSES[name]()
+    assert found.name == name
+    if name != "jit-default":  # a pipeline, beside the others in pipelines.py
+        assert found.__module__.rpartition(".")[2] == name.replace("-", "_")
+    assert found.__doc__ and not found.__doc__.startswith(f"{found.__name__}(")
+
+
+@pytest.mark.parametrize("name", JITDIALECTS_UNIVERSE.all_dialects)
+def test_a_dialect_has_its_name(name: str) -> None:
+    assert JITDIALECTS_UNIVERSE.all_dialects[name]().name == name
+
+
+@pytest.mark.parametrize("name", JITDIALECTS_UNIVERSE.all_targets)
+def test_a_target_has_its_name(name: str) -> None:
+    assert JITDIALECTS_UNIVERSE.all_targets[name]().name == name
+
+
+def test_xdsl_sees_the_universe() -> None:
+    seen = Universe.get_multiverse()
+    assert PASSES.keys() <= seen.all_passes.keys()
+    assert JITDIALECTS_UNIVERSE.all_dialects.keys() <= seen.all_dialects.keys()
+    assert JITDIALECTS_UNIVERSE.all_targets.keys() <= seen.all_targets.keys()
+
+
+def test_no_name_is_taken_from_xdsl() -> None:
+    for kind in ("all_dialects", "all_passes", "all_targets", "all_frontends"):
+        assert not getattr(JITDIALECTS_UNIVERSE, kind).keys() & getattr(XDSL_UNIVERSE, kind).keys()
+
+
+def test_importing_the_universe_imports_nothing_heavy() -> None:
+    code = (
+        "import sys, xdsl.universe; before = set(sys.modules); import jitdialects.universe;"
+        "print(*sorted(set(sys.modules) - before))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    added = set(done.stdout.split())
+    assert not {m.partition(".")[0] for m in added} & {"numpy", "llvmlite", "xdsl"}
+    assert {m for m in added if m.startswith("jitdialects.")} <= {
+        "jitdialects.config",
+        "jitdialects.errors",
+        "jitdialects.universe",
+    }
