@@ -13,8 +13,8 @@ are values of their own.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
-from typing import SupportsIndex
+from collections.abc import Callable, Iterator, Sequence
+from typing import SupportsIndex, cast
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -35,9 +35,6 @@ from jitdialects.bytecode.attributes import (
 from jitdialects.bytecode.operators import OPERATORS
 from jitdialects.errors import ArgumentError, OutOfBoundsError, ShapeError
 from jitdialects.frontends.recorder import Value, current
-
-ArrayLike = "Array | NDArray[np.generic] | np.generic | Scalar"
-Size = "int | Array"
 
 
 def apply(opcode: str, *operands: object, **attributes: Attribute) -> Array:
@@ -96,6 +93,7 @@ class _Specification:
         if key is ...:
             return Ellipsis()
         if isinstance(key, slice):
+            key = cast("slice[object, object, object]", key)
             step = 1 if key.step is None else self.integer(key.step)
             if not isinstance(step, int) or step < 1:
                 raise ArgumentError(f"{self.who}: the step of a slice must be a constant above 0")
@@ -109,7 +107,8 @@ class _Specification:
 def _index(who: str, key: object, first: int) -> tuple[IndexSpec, list[object]]:
     """What stands between the brackets, and the operands it refers to, counted from `first`."""
     specification = _Specification(who, first)
-    entries = tuple(specification.entry(k) for k in (key if isinstance(key, tuple) else (key,)))
+    keys = cast(tuple[object, ...], key) if isinstance(key, tuple) else (key,)
+    entries = tuple(specification.entry(k) for k in keys)
     if sum(isinstance(e, Ellipsis) for e in entries) > 1:
         raise OutOfBoundsError(f"{who}: an index can have one ellipsis, got {len(entries)} entries")
     return IndexSpec(entries), specification.operands
@@ -118,8 +117,8 @@ def _index(who: str, key: object, first: int) -> tuple[IndexSpec, list[object]]:
 def _sizes(who: str, shape: object) -> tuple[ShapeSpec, list[object]]:
     """A target shape: an integer, an array of rank 0, or a sequence of them."""
     specification = _Specification(who, 1)
-    items = shape if isinstance(shape, tuple | list) else (shape,)
-    return ShapeSpec(tuple(specification.integer(s) for s in items)), specification.operands
+    sizes = tuple(specification.integer(s) for s in _items(shape))
+    return ShapeSpec(sizes), specification.operands
 
 
 def reshape(x: object, shape: object) -> Array:
@@ -146,7 +145,8 @@ def transpose(x: object, axes: object = None) -> Array:
 
 
 def _items(values: object) -> tuple[object, ...]:
-    return tuple(values) if isinstance(values, tuple | list) else (values,)
+    many = isinstance(values, tuple | list)
+    return tuple(cast(Sequence[object], values)) if many else (values,)
 
 
 def setitem(x: object, key: object, y: object) -> Array:
@@ -224,7 +224,6 @@ class Array:
     __slots__ = ("__weakref__", "value")
     __array_priority__ = 1000
     __array_ufunc__ = None
-    __hash__ = None  # like NumPy: == compares elements
 
     def __init__(self, value: Value) -> None:
         self.value = value
@@ -275,6 +274,8 @@ class Array:
     __and__ = __rand__ = _mask("logical_and", "&")
     __or__ = __ror__ = _mask("logical_or", "|")
     __neg__, __abs__ = _unary("negative"), _unary("abs")
+
+    # like NumPy, == compares elements: no bool, and therefore no hash
 
     def __eq__(self, other: object) -> Array:  # pyright: ignore[reportIncompatibleMethodOverride]
         return apply("equal", self, other)
@@ -330,7 +331,9 @@ class Array:
 
     # ---- synchronisation: these need the elements
 
-    def __array__(self, dtype: DTypeLike = None, copy: bool | None = None) -> NDArray[np.generic]:
+    def __array__(
+        self, dtype: DTypeLike | None = None, copy: bool | None = None
+    ) -> NDArray[np.generic]:
         data = self.value.fetch("np.asarray()")
         if copy is True or (dtype is not None and np.dtype(dtype) != data.dtype):
             return np.array(data, dtype=dtype)

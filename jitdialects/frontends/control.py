@@ -194,7 +194,8 @@ def _run_now(cond_fun: Callable[[T], object], body_fun: Callable[[T], T], init: 
     """Capture the loop, with arrays that the functions close over as arguments, and run it. Loops
     of equal programs share a VM, so that a loop in a Python loop gets hot."""
     leaves: list[object] = []
-    structure = flatten(((init,), {}), leaves)
+    keywords: dict[str, object] = {}
+    structure = flatten(((init,), keywords), leaves)
     arguments: list[Argument] = [as_argument(x, "while_loop") for x in leaves]
 
     def loop(value: T) -> T:

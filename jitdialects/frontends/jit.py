@@ -13,7 +13,7 @@ import inspect
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Generic, ParamSpec, TypeVar, cast, overload
+from typing import Generic, ParamSpec, TypeAlias, TypeVar, cast, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,8 +22,9 @@ from jitdialects.bytecode.dtypes import DType
 from jitdialects.bytecode.program import Program
 from jitdialects.errors import ArgumentError, ConfigError, TraceError
 from jitdialects.frontends.array import Array
-from jitdialects.frontends.lazy import LazyValue, constant
+from jitdialects.frontends.lazy import LazyValue, known
 from jitdialects.frontends.recorder import (
+    NumPyValue,
     Scalar,
     active_tracer,
     check_array,
@@ -36,7 +37,8 @@ from jitdialects.runtime.vm import VM
 
 P = ParamSpec("P")
 R = TypeVar("R")
-Argument = NDArray[np.generic] | Scalar
+Argument: TypeAlias = NDArray[np.generic] | Scalar
+_Call: TypeAlias = tuple[tuple[object, ...], dict[str, object]]
 _CHOICES = {
     "numerics": ("strict",),
     "shapes": ("auto", "exact", "symbolic"),
@@ -47,25 +49,20 @@ _CHOICES = {
 @dataclass(frozen=True)
 class Capture:
     """One signature: its program, and how results are made from what the VM returns. `constants`
-    are results that are no arrays, by position among the leaves of the result; `aliases` tells which
-    results are an argument or another result; `hoisted` are further arguments."""
+    are results that are no arrays, by position among the leaves of the result; `hoisted` are further
+    arguments."""
 
     program: Program
     structure: Structure
     constants: dict[int, object]
-    aliases: tuple[bool, ...]
     hoisted: tuple[NDArray[np.generic], ...]
 
     def run(self, vm: VM, arguments: list[Argument], *, as_arrays: bool) -> object:
         """Run the program and put its results together."""
-        results = vm.run("main", *arguments, *self.hoisted)
-        leaves = [
-            np.array(r) if alias else r for r, alias in zip(results, self.aliases, strict=True)
-        ]
+        results: list[object] = list(vm.run("main", *arguments, *self.hoisted))
         if as_arrays:
-            wrapped: list[object] = [Array(constant(r, "jit")) for r in leaves]
-            return unflatten(self.structure, self._with_constants(iter(wrapped)))
-        return unflatten(self.structure, self._with_constants(iter(leaves)))
+            results = [Array(known(cast(NDArray[np.generic], r))) for r in results]
+        return unflatten(self.structure, self._with_constants(iter(results)))
 
     def _with_constants(self, arrays: Iterator[object]) -> Iterator[object]:
         position = 0
@@ -90,9 +87,7 @@ def capture(
     tracer = Tracer(name, hoist=hoist)
     with tracing(tracer):
         traced = [Array(tracer.parameter(dtype_of(x, name), np.ndim(x))) for x in leaves]
-        arguments = unflatten(structure, iter(traced))
-        assert isinstance(arguments, tuple)
-        args, kwargs = arguments
+        args, kwargs = cast(_Call, unflatten(structure, iter(traced)))
         result = function(*args, **kwargs)
         outputs: list[object] = []
         result_structure = flatten(result, outputs)
@@ -102,17 +97,11 @@ def capture(
             if isinstance(output, Array):
                 values.append(tracer.own(output.value))
             elif isinstance(output, np.ndarray):
-                values.append(tracer.lift(output, name))
+                values.append(tracer.lift(cast(NumPyValue, output), name))
             else:
                 constants[position] = output
         program = tracer.finish(values)
-    parameters = {v.value for v in traced}
-    seen: set[int] = set()
-    copied: list[bool] = []
-    for value in values:
-        copied.append(value in parameters or value.register in seen)
-        seen.add(value.register)
-    return Capture(program, result_structure, constants, tuple(copied), tuple(tracer.hoisted))
+    return Capture(program, result_structure, constants, tuple(tracer.hoisted))
 
 
 def as_argument(leaf: object, who: str) -> Argument:
@@ -121,7 +110,7 @@ def as_argument(leaf: object, who: str) -> Argument:
         value = leaf.value
         return value.argument() if isinstance(value, LazyValue) else value.fetch(who)
     if isinstance(leaf, np.ndarray | np.generic):
-        return check_array(leaf, who)
+        return check_array(cast(NumPyValue, leaf), who)
     if isinstance(leaf, bool | int | float):
         weak_dtype(leaf, who)
         return leaf

@@ -14,24 +14,34 @@ Each thread has a recorder of its own; a value may be used on any thread.
 
 from __future__ import annotations
 
+import functools
 import threading
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from jitdialects.bytecode.attributes import At, Attributes, IndexSpec, OperandRef, ShapeSpec, Slice
+from jitdialects.bytecode.attributes import (
+    At,
+    Attribute,
+    Attributes,
+    IndexSpec,
+    OperandRef,
+    ShapeSpec,
+    Slice,
+)
 from jitdialects.bytecode.builder import ProgramBuilder
-from jitdialects.bytecode.dims import Dim
+from jitdialects.bytecode.dims import Dim, Shape
 from jitdialects.bytecode.dtypes import DType
-from jitdialects.bytecode.operators import ConcreteFacts, Operator
+from jitdialects.bytecode.operators import OPERATORS, ConcreteFacts, Operator
 from jitdialects.bytecode.program import Location, Program
 from jitdialects.errors import Error, TraceError
 from jitdialects.frontends.recorder import (
+    NumPyValue,
     Recorder,
     Scalar,
     Value,
@@ -52,6 +62,20 @@ KEPT_BLOCKS = 256
 _FACTS = ConcreteFacts()
 
 
+@functools.lru_cache(maxsize=4096)
+def _infer_once(
+    opcode: str,
+    dtypes: tuple[DType, ...],
+    shapes: tuple[Shape, ...],
+    attributes: tuple[tuple[str, Attribute], ...],
+) -> tuple[DType, Shape]:
+    """Dtype and shape of a result that depends on nothing else; a loop asks the same every time."""
+    operator, named = OPERATORS[opcode], dict(attributes)
+    result = operator.infer_dtypes(dtypes, named).result
+    unknown = (None,) * len(dtypes)
+    return result, operator.infer_shape(shapes, named, unknown, _FACTS)
+
+
 class LazyValue(Value):
     """A value that has its `data`, or is the result `index` of a `block` that has not run yet."""
 
@@ -60,7 +84,7 @@ class LazyValue(Value):
     def __init__(
         self,
         dtype: DType,
-        sizes: tuple[int, ...],
+        sizes: Shape,
         data: NDArray[np.generic] | Scalar | None,
         block: _Recording | None = None,
         index: int = -1,
@@ -246,7 +270,7 @@ def build_program(
             attributes[name] = _map_integers(spec, bind)
             operands += bind.operands
         main.location = Location(*entry.where)
-        registers[index] = main.apply(entry.opcode, *operands, **attributes)
+        registers[index] = main.apply(entry.opcode, *operands, into=None, **attributes)
     main.returns(*(registers[r] for r in results))
     return program.finish()
 
@@ -266,7 +290,7 @@ class LazyRecorder(Recorder):
         if isinstance(value, LazyValue):
             return value
         if isinstance(value, np.ndarray | np.generic):
-            return constant(value, who)
+            return constant(cast(NumPyValue, value), who)
         if isinstance(value, bool | int | float):
             return LazyValue(weak_dtype(value, who), (), value)
         if isinstance(value, Value):
@@ -279,8 +303,11 @@ class LazyRecorder(Recorder):
     def record(
         self, operator: Operator, operands: Sequence[Value], attributes: Attributes
     ) -> LazyValue:
-        dtype, shape = infer(operator, operands, attributes, _FACTS)
-        sizes = tuple(s for s in shape if isinstance(s, int))
+        dtypes, shapes = tuple(v.dtype for v in operands), tuple(v.sizes for v in operands)
+        if len(operands) > operator.arity:
+            dtype, sizes = infer(operator, operands, attributes, _FACTS)
+        else:
+            dtype, sizes = _infer_once(operator.name, dtypes, shapes, tuple(attributes.items()))
         values = [v for v in operands if isinstance(v, LazyValue)]
         for value in values:
             if value.error is not None or (
@@ -301,7 +328,7 @@ class LazyRecorder(Recorder):
         attributes: Attributes,
         where: tuple[str, int],
         dtype: DType,
-        sizes: tuple[int, ...],
+        sizes: Shape,
     ) -> LazyValue:
         block = self._block
         numbers = tuple(map(block.operand, values))
@@ -374,11 +401,16 @@ class LazyRecorder(Recorder):
         return self._kept[key]
 
 
-def constant(value: NDArray[np.generic] | np.generic, who: str) -> LazyValue:
+def constant(value: NumPyValue, who: str) -> LazyValue:
     """A copy of `value`, so that what the caller writes later is never seen."""
     array = np.array(check_array(value, who), order="K")
     array.flags.writeable = False
     return LazyValue(DType(array.dtype.name), array.shape, array)
+
+
+def known(array: NDArray[np.generic]) -> LazyValue:
+    """A value for an array that nobody else will write."""
+    return LazyValue(DType(array.dtype.name, array.dtype == np.float64), array.shape, array)
 
 
 def sync() -> None:

@@ -11,10 +11,11 @@ from __future__ import annotations
 import inspect
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,7 +34,8 @@ from jitdialects.bytecode.operators import Operator, ShapeFacts
 from jitdialects.bytecode.program import Location
 from jitdialects.errors import ArgumentError, DTypeError
 
-Scalar = bool | int | float
+NumPyValue: TypeAlias = NDArray[np.generic] | np.generic
+Scalar: TypeAlias = bool | int | float
 """A Python scalar: weak, it takes the dtype of what it meets."""
 
 
@@ -108,7 +110,7 @@ def active_tracer() -> Recorder | None:
 
 
 @contextmanager
-def tracing(tracer: Recorder) -> Iterator[None]:
+def tracing(tracer: Recorder) -> Generator[None]:
     """Record everything with `tracer` in the body."""
     _state.tracers.append(tracer)
     try:
@@ -142,7 +144,7 @@ def weak_dtype(value: Scalar, who: str) -> DType:
     return WEAK_INT
 
 
-def check_array(value: NDArray[np.generic] | np.generic, who: str) -> NDArray[np.generic]:
+def check_array(value: NumPyValue, who: str) -> NDArray[np.generic]:
     """`value` as a plain array of a supported dtype in native byte order."""
     if isinstance(value, np.ma.MaskedArray):
         raise ArgumentError(f"{who}: masked arrays are not supported; fill it first with filled()")

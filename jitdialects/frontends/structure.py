@@ -20,13 +20,14 @@ def flatten(tree: object, leaves: list[object]) -> Structure:
     if tree is None:
         return _NONE
     if isinstance(tree, dict):
-        items = cast(dict[object, object], tree)
-        return ("dict", tuple(items), tuple(flatten(v, leaves) for v in items.values()))
+        named = cast(dict[object, object], tree)
+        return ("dict", tuple(named), tuple(flatten(v, leaves) for v in named.values()))
     if isinstance(tree, list):
         return ("list", tuple(flatten(v, leaves) for v in cast(list[object], tree)))
     if isinstance(tree, tuple):
-        parts = tuple(flatten(v, leaves) for v in cast(tuple[object, ...], tree))
-        return ("named", type(tree), parts) if hasattr(tree, "_fields") else ("tuple", parts)
+        items = cast(tuple[object, ...], tree)
+        parts = tuple(flatten(v, leaves) for v in items)
+        return ("named", type(items), parts) if hasattr(items, "_fields") else ("tuple", parts)
     leaves.append(tree)
     return LEAF
 

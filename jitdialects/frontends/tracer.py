@@ -11,9 +11,10 @@ read a register that may not be defined, and is refused.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +36,7 @@ from jitdialects.bytecode.program import (
 from jitdialects.bytecode.verifier import verify
 from jitdialects.errors import TraceError
 from jitdialects.frontends.recorder import (
+    NumPyValue,
     Recorder,
     Value,
     check_array,
@@ -154,7 +156,7 @@ class Tracer(Recorder):
         return value
 
     @contextmanager
-    def scope(self) -> Iterator[None]:
+    def scope(self) -> Generator[None]:
         """Values recorded in the body may not be used after it."""
         self.scopes.append(Scope())
         try:
@@ -216,7 +218,7 @@ class Tracer(Recorder):
         if isinstance(value, Value):
             return self._outside(value.fetch(who), value.dtype)
         if isinstance(value, np.ndarray | np.generic):
-            array = check_array(value, who)
+            array = check_array(cast(NumPyValue, value), who)
             return self._outside(array, DType(array.dtype.name))
         if isinstance(value, bool | int | float):
             dtype = weak_dtype(value, who)
@@ -272,7 +274,8 @@ class Tracer(Recorder):
 
     def finish(self, results: Sequence[TracedValue]) -> Program:
         """The program with the one function `main`."""
-        self.emit("return", (), tuple(self.own(v).register for v in results))
+        returned = tuple(self.own(v).register for v in results)
+        self.blocks[-1].instructions.append(Instruction("return", (), returned))
         heads = [
             Instruction("const", (register,), (), {"constant": index})
             for index, register in enumerate(self._constants.values())

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import e, inf, nan, pi
+from typing import cast
 
 import numpy as np
-from numpy.typing import DTypeLike
+from numpy.typing import DTypeLike, NDArray
 
 from jitdialects.bytecode.operators import OPERATORS
 from jitdialects.errors import Error, ShapeError
@@ -24,7 +25,7 @@ from jitdialects.frontends.array import (
     reshape,
     transpose,
 )
-from jitdialects.frontends.recorder import current
+from jitdialects.frontends.recorder import NumPyValue, current
 
 float32, int64, bool_ = np.float32, np.int64, np.bool_
 newaxis = None
@@ -178,14 +179,13 @@ def asarray(x: object, /, dtype: DTypeLike | None = None) -> Array:
     if isinstance(x, Array):
         return x if dtype is None or np.dtype(dtype) == x.dtype else x.astype(dtype)
     if not isinstance(x, np.ndarray | np.generic):
-        data = np.asarray(x)
-        if data.dtype == np.float64:
-            data = data.astype(np.float32)
-        x = data
+        found: NDArray[np.generic] = np.asarray(x)
+        data = found.astype(np.float32) if found.dtype == np.float64 else found
+    else:
+        data = np.asarray(cast(NumPyValue, x))
     if dtype is not None:
-        x = x.astype(dtype_name(dtype))
-    recorder = current()
-    return Array(recorder.lift(x, "asarray"))
+        data = data.astype(dtype_name(dtype))
+    return Array(current().lift(data, "asarray"))
 
 
 array = asarray
