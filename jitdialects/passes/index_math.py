@@ -47,11 +47,15 @@ class IndexMath:
             self._constants[index] = self.insert(op)
         return self._constants[index]
 
-    def insert(self, op: Operation) -> SSAValue:
-        """Put `op` in front; returns its first result."""
+    def put(self, op: Operation) -> None:
+        """Insert `op` in front."""
         block = self.before.parent
         assert block is not None
         block.insert_op_before(op, self.before)
+
+    def insert(self, op: Operation) -> SSAValue:
+        """Insert `op` in front; returns its first result."""
+        self.put(op)
         return op.results[0]
 
     def add(self, left: Index, right: Index) -> Index:
@@ -102,6 +106,8 @@ class IndexMath:
             extent = self.add(self.divui(self.sub(extent, 1), step), 1)
         if isinstance(extent, int):
             return extent
+        if lower == 0 and step == 1:
+            return self._binary(arith.MaxSIOp, extent, 0)
         compare = CmpiOp.create(
             operands=(self.value(lower), self.value(upper)),
             result_types=(i1,),

@@ -1,0 +1,107 @@
+"""How the values in a loop's body differ between neighbouring iterations.
+
+Each value is *uniform* (the same in all lanes), *linear* (an index that grows by a constant from lane to lane)
+or *varying* (anything else). One pass over the body in order; loop-carried values of inner loops
+are iterated to a fixpoint, since what one iteration yields the next one starts from.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from xdsl.dialects import scf
+from xdsl.dialects.builtin import IndexType
+from xdsl.ir import Block, Operation, SSAValue
+
+from jitdialects.analysis.bounds import constant_of
+from jitdialects.analysis.memory import Access, access_of, innermost_stride
+
+
+@dataclass
+class Lanes:
+    """`growth` of linear values per iteration; the `varying` values. All other values are uniform."""
+
+    growth: dict[SSAValue, int] = field(default_factory=dict[SSAValue, int])
+    varying: set[SSAValue] = field(default_factory=set[SSAValue])
+
+    def is_uniform(self, value: SSAValue) -> bool:
+        return value not in self.varying and value not in self.growth
+
+    def is_uniform_access(self, access: Access) -> bool:
+        """All lanes go to one element."""
+        return all(self.is_uniform(index) for index in access.indices)
+
+    def is_contiguous_access(self, access: Access) -> bool:
+        """Lane `l` goes to the element `l` places after that of lane 0."""
+        if not access.indices or innermost_stride(access.base) != 1:
+            return False
+        *outer, last = access.indices
+        return (last not in self.varying and self.growth.get(last) == 1) and all(
+            self.is_uniform(index) for index in outer
+        )
+
+
+def lanes_of(loop: scf.ForOp) -> Lanes:
+    """Classify every value in the body of `loop`, whose step is 1, against its induction variable."""
+    lanes = Lanes()
+    lanes.growth[loop.body.block.args[0]] = 1
+    _classify(loop.body.block, lanes)
+    return lanes
+
+
+def _classify(block: Block, lanes: Lanes) -> None:
+    for op in block.ops:
+        if isinstance(op, scf.ForOp):
+            _classify_loop(op, lanes)
+            continue
+        if op.regions:
+            lanes.varying.update(op.results)  # not looked into: the vectoriser refuses it by name
+        elif all(lanes.is_uniform(operand) for operand in op.operands):
+            continue
+        elif (growth := _growth(op, lanes)) is None:
+            lanes.varying.update(op.results)
+        elif growth:
+            lanes.growth[op.results[0]] = growth
+
+
+def _classify_loop(loop: scf.ForOp, lanes: Lanes) -> None:
+    block = loop.body.block
+    carried = block.args[1:]
+    for argument, init in zip(carried, loop.iter_args, strict=True):
+        if not lanes.is_uniform(init):
+            lanes.varying.add(argument)
+    while True:
+        _classify(block, lanes)
+        terminator = block.last_op
+        assert terminator is not None
+        late = [
+            argument
+            for argument, yielded in zip(carried, terminator.operands, strict=True)
+            if lanes.is_uniform(argument) and not lanes.is_uniform(yielded)
+        ]
+        if not late:
+            break
+        lanes.varying.update(late)
+    for argument, result in zip(carried, loop.results, strict=True):
+        if argument in lanes.varying:
+            lanes.varying.add(result)
+
+
+def _growth(op: Operation, lanes: Lanes) -> int | None:
+    """By how much the result of index arithmetic grows from lane to lane."""
+    if access_of(op) is not None or len(op.results) != 1:
+        return None
+    if not isinstance(op.results[0].type, IndexType) or len(op.operands) != 2:
+        return None
+    left, right = op.operands
+    if left in lanes.varying or right in lanes.varying:
+        return None
+    a, b = lanes.growth.get(left, 0), lanes.growth.get(right, 0)
+    if op.name == "arith.addi":
+        return a + b
+    if op.name == "arith.subi":
+        return a - b
+    if op.name == "arith.muli":
+        number = constant_of(left if b else right)
+        return None if number is None or (a and b) else (a + b) * number
+    return None

@@ -1,0 +1,226 @@
+"""What memory an operation touches, and which memrefs may share it.
+
+The rules of aliasing, all of them:
+
+- memory from `memref.alloca` or `memref.alloc` overlaps nothing but what is derived from it;
+- two different memref arguments of a function that carries `loop.noalias` do not overlap; nor do
+  `memref.view`s at different offsets there, nor a view and an argument other than its own source;
+- everything else may overlap.
+
+Casts, subviews and reinterpretations are looked through. Operations are known by name, so that an embedding
+compiler may bring its own classes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import cast
+
+from xdsl.dialects.builtin import IntAttr, MemRefType, NoneAttr, StridedLayoutAttr, VectorType
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, SSAValue
+from xdsl.traits import Pure
+
+from jitdialects.analysis.bounds import constant_of
+from jitdialects.dialects.loop import NOALIAS
+
+_FRESH = frozenset({"memref.alloca", "memref.alloc"})
+_VIEW_LIKE = frozenset(
+    {
+        "memref.cast",
+        "memref.collapse_shape",
+        "memref.expand_shape",
+        "memref.memory_space_cast",
+        "memref.reinterpret_cast",
+        "memref.subview",
+        "memref.transpose",
+    }
+)
+_LOADS = frozenset({"memref.load", "vector.load", "vector.maskedload"})
+_PLAIN_STORES = frozenset({"memref.store", "vector.store"})
+_SILENT = (
+    _FRESH | _VIEW_LIKE | {"memref.dim", "memref.view", "memref.get_global", "vector.create_mask"}
+)
+_STRUCTURE = frozenset({"scf.for", "scf.if", "scf.yield", "loop.nest", "loop.yield"})
+_KNOWN = _STRUCTURE | _SILENT | _LOADS | _PLAIN_STORES | {"vector.maskedstore"}
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """One load or store: `lanes` neighbouring elements of `base` from `indices` on (1 for scalars)."""
+
+    op: Operation
+    base: SSAValue
+    indices: tuple[SSAValue, ...]
+    stored: SSAValue | None
+    lanes: int
+
+    @property
+    def is_store(self) -> bool:
+        return self.stored is not None
+
+    @property
+    def is_masked(self) -> bool:
+        return self.op.name.startswith("vector.masked")
+
+    @property
+    def value_type(self) -> Attribute:
+        """The type that is loaded or stored."""
+        return self.op.results[0].type if self.stored is None else self.stored.type
+
+
+def access_of(op: Operation) -> Access | None:
+    """The access that `op` makes, if it is a load or a store."""
+    if op.name in _LOADS:
+        base, type, stored, first = op.operands[0], op.results[0].type, None, 1
+    elif op.name in _PLAIN_STORES:
+        stored, base, first = op.operands[0], op.operands[1], 2
+        type = stored.type
+    elif op.name == "vector.maskedstore":
+        base, stored, first = op.operands[0], op.operands[-1], 1
+        type = stored.type
+    else:
+        return None
+    lanes = type.get_shape()[-1] if isinstance(type, VectorType) else 1
+    return Access(
+        op,
+        base,
+        tuple(op.operands[first : first + memref_type(base).get_num_dims()]),
+        stored,
+        lanes,
+    )
+
+
+def memref_type(memref: SSAValue) -> MemRefType[Attribute]:
+    """The type of a value that is a memref."""
+    return cast("MemRefType[Attribute]", memref.type)
+
+
+def accesses_in(block: Block) -> Iterator[Access]:
+    """All loads and stores in `block` and in regions of its operations."""
+    for op in block.walk():
+        access = access_of(op)
+        if access is not None:
+            yield access
+
+
+def is_pure(op: Operation) -> bool:
+    """No effect, and no result that depends on when it runs."""
+    return op.name.startswith(("arith.", "math.")) or op.has_trait(Pure)
+
+
+def has_known_effect(op: Operation) -> bool:
+    """`op`, its regions aside, touches no memory but by being an `access_of`."""
+    return op.name in _KNOWN or op.name.startswith(("arith.", "math.")) or op.has_trait(Pure)
+
+
+def unknown_effect(block: Block) -> Operation | None:
+    """The first operation in `block`, nested ones included, whose effects are not known here."""
+    return next((op for op in block.walk() if not has_known_effect(op)), None)
+
+
+def root_of(memref: SSAValue) -> SSAValue:
+    """The memref that `memref` is a view of, through everything that only renames elements."""
+    while isinstance(memref, OpResult) and memref.op.name in _VIEW_LIKE:
+        memref = memref.op.operands[0]
+    return memref
+
+
+def is_fresh(root: SSAValue) -> bool:
+    """Allocated here: nothing that came from elsewhere points into it."""
+    return isinstance(root, OpResult) and root.op.name in _FRESH
+
+
+def may_alias(left: SSAValue, right: SSAValue) -> bool:
+    """False only if no element of one memref is an element of the other."""
+    a, b = root_of(left), root_of(right)
+    if a is b:
+        return True
+    if is_fresh(_source(a)) or is_fresh(_source(b)):
+        return _source(a) is _source(b) or _is_opaque(a) or _is_opaque(b)
+    function = _noalias_function(a)
+    if function is None or _noalias_function(b) is not function:
+        return True
+    if _is_view(a) and _is_view(b):
+        return _same_offset(a, b)
+    return _source(a) is _source(b)
+
+
+def _is_opaque(root: SSAValue) -> bool:
+    """Could be a view of anything: the result of a call or a select, an argument of an inner block."""
+    if isinstance(root, OpResult):
+        return not (is_fresh(root) or _is_view(root) or root.op.name == "memref.get_global")
+    assert isinstance(root, BlockArgument)
+    return not _is_function_argument(root)
+
+
+def _is_function_argument(value: SSAValue) -> bool:
+    if not isinstance(value, BlockArgument):
+        return False
+    function = value.block.parent_op()
+    return (
+        function is not None
+        and function.name == "func.func"
+        and function.regions[0].blocks.first is value.block
+    )
+
+
+def _is_view(root: SSAValue) -> bool:
+    return isinstance(root, OpResult) and root.op.name == "memref.view"
+
+
+def _source(root: SSAValue) -> SSAValue:
+    """The bytes that a `memref.view` is cut from; any other root is its own."""
+    return root_of(root.op.operands[0]) if isinstance(root, OpResult) and _is_view(root) else root
+
+
+def _same_offset(a: SSAValue, b: SSAValue) -> bool:
+    assert isinstance(a, OpResult) and isinstance(b, OpResult)
+    if _source(a) is not _source(b):
+        return False
+    left, right = a.op.operands[1], b.op.operands[1]
+    constant = constant_of(left)
+    return left is right or (constant is not None and constant == constant_of(right))
+
+
+def _noalias_function(root: SSAValue) -> Operation | None:
+    """The function whose arguments (or views of them) do not overlap, if `root` is one of these."""
+    source = _source(root)
+    if not _is_function_argument(source):
+        return None
+    assert isinstance(source, BlockArgument)
+    function = source.block.parent_op()
+    return function if function is not None and NOALIAS in function.attributes else None
+
+
+def overlap_possible(left: Access, right: Access) -> bool:
+    """False only if the two accesses, made in one iteration, cannot touch a common element."""
+    if not may_alias(left.base, right.base):
+        return False
+    if left.base is not right.base:
+        return True
+    last = len(left.indices) - 1
+    for axis, (a, b) in enumerate(zip(left.indices, right.indices, strict=True)):
+        low_a, low_b = constant_of(a), constant_of(b)
+        if low_a is None or low_b is None:
+            continue
+        lanes_a, lanes_b = (left.lanes, right.lanes) if axis == last else (1, 1)
+        if low_a + lanes_a <= low_b or low_b + lanes_b <= low_a:
+            return False
+    return True
+
+
+def has_identity_layout(memref: SSAValue) -> bool:
+    """Different indices are different elements, row by row without gaps."""
+    return isinstance(memref_type(memref).layout, NoneAttr)
+
+
+def innermost_stride(memref: SSAValue) -> int | None:
+    """Elements from one index of the last axis to the next, if known."""
+    layout = memref_type(memref).layout
+    if isinstance(layout, NoneAttr):
+        return 1
+    if isinstance(layout, StridedLayoutAttr) and len(layout.strides) > 0:
+        stride = layout.strides.data[-1]
+        return stride.data if isinstance(stride, IntAttr) else None
+    return None

@@ -1,0 +1,233 @@
+"""`loop-hoist-accumulators`: accumulators leave memory and become values that loops carry.
+
+    %acc = memref.alloca() : memref<f32>                    %r = scf.for ... iter_args(%s = %zero) -> (f32) {
+    memref.store %zero, %acc[]                                %t = arith.addf %s, %x : f32
+    scf.for ... {                                             scf.yield %t : f32
+      %s = memref.load %acc[]                           ->  }
+      %t = arith.addf %s, %x : f32                          use(%r)
+      memref.store %t, %acc[]
+    }
+    %r = memref.load %acc[]
+    use(%r)
+
+Innermost loops first, so nested accumulators (a matmul's block and total) all go. In straight-line code
+a load after a store to the same address takes the stored value, and an alloca that is only stored to
+disappears. Works on scalars and on `vector.load`/`vector.store`, on loops of any origin. The value of
+every other address, and the order of all arithmetic, stay as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects import arith, scf
+from xdsl.dialects.builtin import IndexType, IntegerAttr, ModuleOp
+from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from jitdialects.analysis.bounds import constant_of, constant_trip_count
+from jitdialects.analysis.memory import (
+    Access,
+    access_of,
+    accesses_in,
+    has_known_effect,
+    is_fresh,
+    overlap_possible,
+    root_of,
+    unknown_effect,
+)
+from jitdialects.passes.loop_rewrite import add_iter_args, defined_outside
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where an access goes. Equal addresses are the same elements; constant indices are numbers."""
+
+    base: SSAValue
+    indices: tuple[SSAValue | int, ...]
+    type: Attribute
+
+
+def address_of(access: Access) -> Address:
+    """The address of an unmasked access."""
+    indices = ((constant_of(i), i) for i in access.indices)
+    return Address(access.base, tuple(i if c is None else c for c, i in indices), access.value_type)
+
+
+# ---- legality
+
+
+def is_invariant(address: Address, loop: scf.ForOp) -> bool:
+    """The loop goes to the same address in each iteration."""
+    values = [i for i in address.indices if isinstance(i, SSAValue)]
+    return all(defined_outside(value, loop) for value in (address.base, *values))
+
+
+def is_read_first(accesses: Sequence[Access]) -> bool:
+    """An iteration starts from what the one before it left."""
+    return not accesses[0].is_store
+
+
+def is_alone(address: Address, accesses: Sequence[Access], others: Sequence[Access]) -> bool:
+    """No other access of the loop may touch the elements at `address`."""
+    return not any(overlap_possible(accesses[0], other) for other in others)
+
+
+def is_touchable(address: Address, loop: scf.ForOp) -> bool:
+    """Reading and writing the address around the loop is safe even if the loop never runs.
+
+    That holds for memory allocated here, and for any address if the loop is known to run.
+    """
+    return is_fresh(root_of(address.base)) or (constant_trip_count(loop) or 0) > 0
+
+
+def accumulators_of(loop: scf.ForOp) -> dict[Address, list[Access]]:
+    """The addresses that can become loop-carried values, with their accesses in program order."""
+    body = loop.body.block
+    if unknown_effect(body) is not None:
+        return {}
+    everything = list(accesses_in(body))
+    groups: dict[Address, list[Access]] = {}
+    for access in everything:
+        if access.op.parent is body and not access.is_masked:
+            groups.setdefault(address_of(access), []).append(access)
+    chosen: dict[Address, list[Access]] = {}
+    for address, accesses in groups.items():
+        if not any(access.is_store for access in accesses) or not is_invariant(address, loop):
+            continue
+        mine = {access.op for access in accesses}
+        others = [access for access in everything if access.op not in mine]
+        if (
+            is_read_first(accesses)
+            and is_alone(address, accesses, others)
+            and is_touchable(address, loop)
+        ):
+            chosen[address] = accesses
+    return chosen
+
+
+# ---- rewrites
+
+
+def hoist(loop: scf.ForOp, accumulators: dict[Address, list[Access]]) -> None:
+    """Load each accumulator before `loop`, carry it, store it after."""
+    inits = [_load_before(loop, accesses[0]) for accesses in accumulators.values()]
+    new = add_iter_args(loop, [init.results[0] for init in inits])
+    block = new.body.block
+    first = len(block.args) - len(inits)
+    finals: list[SSAValue] = []
+    for number, (init, accesses) in enumerate(zip(inits, accumulators.values(), strict=True)):
+        store = next(access.op for access in reversed(accesses) if access.is_store)
+        after = type(store).create(
+            operands=(new.results[first - 1 + number], *init.operands), properties=store.properties
+        )
+        Rewriter.insert_op(after, InsertPoint.after(new))
+        finals.append(_follow(block.args[first + number], accesses))
+    terminator = block.last_op
+    assert terminator is not None
+    terminator.operands = (*terminator.operands, *finals)
+
+
+def _load_before(loop: scf.ForOp, access: Access) -> Operation:
+    """A copy of the load, in front of `loop`; indices that are constants inside are made outside."""
+    point = InsertPoint.before(loop)
+    operands = [access.base]
+    for index in access.indices:
+        number = constant_of(index)
+        if number is not None and not defined_outside(index, loop):
+            constant = arith.ConstantOp.create(
+                result_types=(index.type,), properties={"value": IntegerAttr(number, IndexType())}
+            )
+            Rewriter.insert_op(constant, point)
+            index = constant.result
+        operands.append(index)
+    load = type(access.op).create(
+        operands=operands, result_types=(access.value_type,), properties=access.op.properties
+    )
+    Rewriter.insert_op(load, point)
+    return load
+
+
+def _follow(value: SSAValue, accesses: Sequence[Access]) -> SSAValue:
+    """Erase the accesses of one address that holds `value` at first; returns what it holds at last."""
+    for access in accesses:
+        if access.is_store:
+            value = access.op.operands[0]
+        else:
+            access.op.results[0].replace_all_uses_with(value)
+        Rewriter.erase_op(access.op)
+    return value
+
+
+def forward_stores(block: Block) -> None:
+    """In straight-line code, a load takes the value of the last store to, or load from, its address."""
+    known: dict[Address, tuple[Access, SSAValue]] = {}
+
+    def forget(written: Access) -> None:
+        for address in [a for a, (access, _) in known.items() if overlap_possible(access, written)]:
+            del known[address]
+
+    for op in tuple(block.ops):
+        access = access_of(op)
+        if access is None:
+            for region in op.regions:
+                for inner in region.blocks:
+                    if unknown_effect(inner) is not None:
+                        known.clear()
+                    for written in accesses_in(inner):
+                        if written.is_store:
+                            forget(written)
+            if not op.regions and not has_known_effect(op):
+                known.clear()
+        elif access.is_store:
+            forget(access)
+            if not access.is_masked:
+                known[address_of(access)] = (access, op.operands[0])
+        elif not access.is_masked:
+            address = address_of(access)
+            if address in known:
+                Rewriter.replace_op(op, (), (known[address][1],))
+            else:
+                known[address] = (access, op.results[0])
+
+
+def erase_dead_allocas(block: Block) -> None:
+    """Erase allocas of `block` that nothing reads, with the stores to them."""
+    for op in tuple(block.ops):
+        if op.name != "memref.alloca":
+            continue
+        stores = [access_of(use.operation) for use in op.results[0].uses]
+        if all(s is not None and s.is_store and s.stored is not op.results[0] for s in stores):
+            for store in {access.op for access in stores if access is not None}:
+                Rewriter.erase_op(store)
+            Rewriter.erase_op(op)
+
+
+def hoist_in(block: Block) -> None:
+    """Innermost loops first; each block is cleaned before the loop around it is looked at."""
+    has_memory = False
+    for op in tuple(block.ops):
+        for region in op.regions:
+            for inner in region.blocks:
+                hoist_in(inner)
+                has_memory = True
+        if isinstance(op, scf.ForOp):
+            accumulators = accumulators_of(op)
+            if accumulators:
+                hoist(op, accumulators)
+        has_memory = has_memory or access_of(op) is not None
+    if has_memory:
+        forward_stores(block)
+        erase_dead_allocas(block)
+
+
+class LoopHoistAccumulatorsPass(ModulePass):
+    """Turn accumulators in memory into values that loops carry."""
+
+    name = "loop-hoist-accumulators"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        hoist_in(op.body.block)

@@ -1,0 +1,436 @@
+"""`loop-vectorize`: neighbouring iterations of a loop become the lanes of vectors.
+
+    scf.for %j = %lb to %ub step %c1 {                scf.for %j = %lb to %main step %c8 {
+      %x = memref.load %a[%j]                           %x = vector.load %a[%j] : vector<8xf32>
+      %y = arith.mulf %x, %s                    ->      %y = arith.mulf %x, %sv : vector<8xf32>
+      memref.store %y, %b[%j]                           vector.store %y, %b[%j]
+    }                                                 }
+                                                      scf.for %j = %main to %ub step %c8 { masked, at most once }
+
+Any level: the loop may contain loops (a matmul's columns around its k loops), whose carried scalars become
+carried vectors. A loop of exactly as many iterations as lanes leaves no loop, one of at most as many only the
+masked part. Uniform values stay scalar and are broadcast where a vector needs them.
+
+Takes the lanes from the schedule of a loop, or from the option `width` for all innermost loops without
+a schedule. Never changes the order of a reduction: a loop that carries values is refused. A loop that
+it refuses stays as it was and says why in its attribute `loop.remark`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeAlias, cast
+
+from xdsl.context import Context
+from xdsl.dialects import arith, scf, vector
+from xdsl.dialects.builtin import (
+    AnyFloat,
+    DenseIntOrFPElementsAttr,
+    FloatAttr,
+    IndexType,
+    IntegerAttr,
+    IntegerType,
+    ModuleOp,
+    StringAttr,
+    VectorType,
+    i1,
+)
+from xdsl.ir import Attribute, Block, Operation, OpResult, Region, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from jitdialects.analysis.bounds import constant_extent, constant_of, extent_at_most
+from jitdialects.analysis.dependence import carried_dependence
+from jitdialects.analysis.lanes import Lanes, lanes_of
+from jitdialects.analysis.memory import access_of
+from jitdialects.dialects.interfaces import is_elementwise
+from jitdialects.dialects.loop import KIND, PARALLEL, REMARK, SCHEDULE, Schedule, ScheduleAttr
+from jitdialects.dialects.upstream import CmpfOp, CmpiOp, SelectOp
+from jitdialects.passes.index_math import Index, IndexMath
+
+_ON_VECTORS: dict[str, type[Operation]] = {
+    "arith.cmpf": CmpfOp,
+    "arith.cmpi": CmpiOp,
+    "arith.select": SelectOp,
+}
+"""xDSL's classes of these names know scalars only."""
+
+_MAY_TRAP = frozenset(
+    f"arith.{name}"
+    for name in ("divsi", "divui", "remsi", "remui", "ceildivsi", "ceildivui", "floordivsi")
+)
+
+# ---- legality: each of these is one reason to refuse
+
+
+def carries_no_values(loop: scf.ForOp) -> bool:
+    """No reduction: the order of its operations is meaning."""
+    return len(loop.iter_args) == 0
+
+
+def counts_by_one(loop: scf.ForOp) -> bool:
+    """Iterations are neighbours, over `index`."""
+    return constant_of(loop.step) == 1 and isinstance(loop.lb.type, IndexType)
+
+
+def unknown_operation(loop: scf.ForOp) -> Operation | None:
+    """An operation that has no form on vectors here."""
+    for op in loop.body.block.walk():
+        if isinstance(op, scf.ForOp | scf.YieldOp) or access_of(op) is not None:
+            continue
+        if not is_elementwise(op) and op.name not in ("arith.constant", "memref.dim"):
+            return op
+    return None
+
+
+def has_scalar_accesses(loop: scf.ForOp) -> bool:
+    """Nothing in it is a vector already."""
+    accesses = (access_of(op) for op in loop.body.block.walk())
+    return all(access.op.name.startswith("memref.") for access in accesses if access is not None)
+
+
+def has_uniform_bounds(loop: scf.ForOp, lanes: Lanes) -> bool:
+    """Inner loops run equally often in all lanes."""
+    inner = (op for op in loop.body.block.walk() if isinstance(op, scf.ForOp))
+    return all(lanes.is_uniform(bound) for op in inner for bound in (op.lb, op.ub, op.step))
+
+
+def has_unit_stride(loop: scf.ForOp, lanes: Lanes) -> bool:
+    """Lanes load from neighbouring elements, or all from one."""
+    accesses = (access_of(op) for op in loop.body.block.walk())
+    return all(
+        lanes.is_contiguous_access(access)
+        or (lanes.is_uniform_access(access) and not access.is_store)
+        for access in accesses
+        if access is not None
+    )
+
+
+def uses_index_as_address(loop: scf.ForOp, lanes: Lanes) -> bool:
+    """The induction variable enters addresses only, never data."""
+    for op in loop.body.block.walk():
+        if access_of(op) is not None:
+            stored = [op.operands[0]] if not op.results else []
+        else:
+            stored = op.operands if any(r in lanes.varying for r in op.results) else ()
+        if any(operand in lanes.growth for operand in stored):
+            return False
+    return True
+
+
+def has_lane_types(loop: scf.ForOp, lanes: Lanes) -> bool:
+    """Every value that differs between lanes has a type that vectors and memory share."""
+    if not all(_is_lane_type(value.type) for value in lanes.varying):
+        return False
+    accesses = (access_of(op) for op in loop.body.block.walk())
+    return not any(a.value_type == i1 for a in accesses if a is not None)
+
+
+def _is_lane_type(type: Attribute) -> bool:
+    return isinstance(type, IntegerType | AnyFloat)
+
+
+def refusal(loop: scf.ForOp, lanes: Lanes) -> str | None:
+    """Why `loop` may not be vectorised, or `None`."""
+    if not carries_no_values(loop):
+        return "it carries values from iteration to iteration, and their order is meaning"
+    if not counts_by_one(loop):
+        return "its step is not 1"
+    unknown = unknown_operation(loop)
+    if unknown is not None:
+        return f"{unknown.name} has no form on vectors"
+    if not has_scalar_accesses(loop):
+        return "its body works on vectors already"
+    if not has_uniform_bounds(loop, lanes):
+        return "the bounds of an inner loop depend on its index"
+    if not has_unit_stride(loop, lanes):
+        return "an access is not at unit stride"
+    if not uses_index_as_address(loop, lanes):
+        return "its index is used as a value"
+    if not has_lane_types(loop, lanes):
+        return "a value that differs between lanes has no vector type"
+    kind = loop.attributes.get(KIND)
+    if isinstance(kind, StringAttr) and kind.data == PARALLEL:
+        return None
+    return carried_dependence(loop)
+
+
+# ---- rewrite
+
+Scope: TypeAlias = dict[SSAValue, SSAValue]
+
+
+class Widener:
+    """Writes the body of `loop` again with `width` lanes, as often as it is asked to."""
+
+    def __init__(self, loop: scf.ForOp, lanes: Lanes, width: int) -> None:
+        self.loop = loop
+        self.lanes = lanes
+        self.width = width
+        self.math = IndexMath(loop)
+        self.put: Callable[[Operation], None] = self.math.put
+        self.outside: Scope = {}  # broadcasts in front of the loop, for all copies
+        self.zeros: dict[Attribute, SSAValue] = {}
+        self.scalars: Scope = {}  # copies of uniform values, and lane 0 of linear ones
+        self.vectors: Scope = {}
+        self.mask: SSAValue | None = None
+
+    def type_of(self, element: Attribute) -> VectorType:
+        return VectorType(element, (self.width,))
+
+    def write(self, iv: SSAValue, block: Block | None, active: SSAValue | None = None) -> None:
+        """The body with lane 0 at `iv`, appended to `block` or in front of the loop.
+
+        `active` is the number of lanes that exist, all of them by default.
+        """
+        self.put = self.math.put if block is None else block.add_op
+        self.scalars = {self.loop.body.block.args[0]: iv}
+        self.vectors = {}
+        self.mask = None
+        if active is not None:
+            mask = vector.CreateMaskOp.create(operands=(active,), result_types=(self.type_of(i1),))
+            self.put(mask)
+            self.mask = mask.results[0]
+        self._write_ops(self.loop.body.block)
+
+    def _write_ops(self, block: Block) -> None:
+        for op in block.ops:
+            if isinstance(op, scf.YieldOp):
+                continue
+            if isinstance(op, scf.ForOp):
+                self._write_loop(op)
+            elif access_of(op) is not None:
+                self._write_access(op)
+            elif any(result in self.lanes.varying for result in op.results):
+                self._write_wide(op)
+            else:
+                self._write_scalar(op)
+
+    def _write_scalar(self, op: Operation) -> None:
+        self.put(op.clone_without_regions(self.scalars))
+
+    def _write_wide(self, op: Operation) -> None:
+        wide = _ON_VECTORS.get(op.name, type(op)).create(
+            operands=[self.as_vector(operand) for operand in op.operands],
+            result_types=[self.type_of(result.type) for result in op.results],
+            properties=op.properties,
+            attributes=op.attributes,
+        )
+        self._bind(op, wide)
+
+    def _bind(self, op: Operation, wide: Operation) -> None:
+        self.put(wide)
+        for old, new in zip(op.results, wide.results, strict=True):
+            new.name_hint = old.name_hint
+            self.vectors[old] = new
+
+    def _write_access(self, op: Operation) -> None:
+        access = access_of(op)
+        assert access is not None
+        if self.lanes.is_uniform_access(access):
+            self._write_scalar(op)
+            return
+        where = (self.as_scalar(access.base), *(self.as_scalar(index) for index in access.indices))
+        type = self.type_of(access.value_type)
+        mask = self.mask
+        if access.stored is not None:
+            value = self.as_vector(access.stored)
+            if mask is None:
+                self.put(vector.StoreOp.create(operands=(value, *where)))
+            else:
+                self.put(vector.MaskedStoreOp.create(operands=(*where, mask, value)))
+        elif mask is None:
+            self._bind(op, vector.LoadOp.create(operands=where, result_types=(type,)))
+        else:
+            masked = vector.MaskedLoadOp.create(
+                operands=(*where, mask, self.zero(type)), result_types=(type,)
+            )
+            self._bind(op, masked)
+
+    def _write_loop(self, loop: scf.ForOp) -> None:
+        old = loop.body.block
+        wide = [argument in self.lanes.varying for argument in old.args[1:]]
+        inits = [
+            self.as_vector(init) if is_wide else self.as_scalar(init)
+            for init, is_wide in zip(loop.iter_args, wide, strict=True)
+        ]
+        block = Block(arg_types=(loop.lb.type, *(init.type for init in inits)))
+        for argument, new, is_wide in zip(old.args, block.args, (False, *wide), strict=True):
+            new.name_hint = argument.name_hint
+            (self.vectors if is_wide else self.scalars)[argument] = new
+        outer_put, outer_vectors = self.put, self.vectors
+        self.put, self.vectors = block.add_op, dict(outer_vectors)
+        self._write_ops(old)
+        yielded = old.last_op
+        assert yielded is not None
+        results = [
+            self.as_vector(value) if is_wide else self.as_scalar(value)
+            for value, is_wide in zip(yielded.operands, wide, strict=True)
+        ]
+        block.add_op(scf.YieldOp.create(operands=results))
+        self.put, self.vectors = outer_put, outer_vectors
+        new_loop = scf.ForOp.create(
+            operands=(*(self.as_scalar(bound) for bound in loop.operands[:3]), *inits),
+            result_types=[init.type for init in inits],
+            regions=(Region(block),),
+            attributes=loop.attributes,
+        )
+        self.put(new_loop)
+        for result, new, is_wide in zip(loop.results, new_loop.results, wide, strict=True):
+            new.name_hint = result.name_hint
+            (self.vectors if is_wide else self.scalars)[result] = new
+
+    def as_scalar(self, value: SSAValue) -> SSAValue:
+        """The copy of a uniform or linear value (lane 0 of it)."""
+        return self.scalars.get(value, value)
+
+    def as_vector(self, value: SSAValue) -> SSAValue:
+        """`value` in all lanes; a uniform one is broadcast, once per block or once in front of the loop."""
+        if value in self.vectors:
+            return self.vectors[value]
+        if value in self.scalars:
+            broadcast = self._broadcast(self.scalars[value])
+            self.put(broadcast)
+            self.vectors[value] = broadcast.results[0]
+            return broadcast.results[0]
+        if value not in self.outside:
+            op = splat(value, self.type_of(value.type)) or self._broadcast(value)
+            self.outside[value] = self.math.insert(op)
+        return self.outside[value]
+
+    def zero(self, type: VectorType) -> SSAValue:
+        """What lanes that do not exist read."""
+        if type not in self.zeros:
+            zero = 0 if isinstance(type.element_type, IntegerType) else 0.0
+            self.zeros[type] = self.math.insert(splat_constant(type, zero))
+        return self.zeros[type]
+
+    def _broadcast(self, value: SSAValue) -> Operation:
+        return vector.BroadcastOp.create(
+            operands=(value,), result_types=(self.type_of(value.type),)
+        )
+
+
+def splat(value: SSAValue, type: VectorType) -> Operation | None:
+    """The scalar constant `value` as a vector constant."""
+    if not isinstance(value, OpResult) or value.op.name != "arith.constant":
+        return None
+    number = value.op.properties["value"]
+    if not isinstance(number, IntegerAttr | FloatAttr):
+        return None
+    return splat_constant(type, number.value.data)
+
+
+def splat_constant(type: VectorType, number: float) -> Operation:
+    """A vector constant with `number` in all lanes."""
+    value = DenseIntOrFPElementsAttr.from_list(cast("VectorType[AnyFloat]", type), [number])
+    return arith.ConstantOp.create(result_types=(type,), properties={"value": value})
+
+
+def hoist_constants(loop: scf.ForOp) -> None:
+    """Constants in the body move in front of `loop`: all copies of the body share them."""
+    for op in [op for op in loop.body.walk() if op.name == "arith.constant"]:
+        op.detach()
+        Rewriter.insert_op(op, InsertPoint.before(loop))
+
+
+def vectorize(loop: scf.ForOp, lanes: Lanes, width: int) -> None:
+    """Replace `loop` by an unmasked part and a masked rest, each only if it may be needed."""
+    hoist_constants(loop)
+    widener = Widener(loop, lanes, width)
+    math = widener.math
+    lower, upper = math.number(loop.lb), math.number(loop.ub)
+    most = extent_at_most(loop.lb, loop.ub)
+    exact = constant_extent(loop.lb, loop.ub)
+    schedule = _schedule_of(loop).without("vector")
+    if most is not None and most <= width and exact != width:
+        rest, middle = exact, lower
+    else:
+        trips = math.trips(lower, upper, 1) if exact is None else max(exact, 0)
+        rest = math.remui(trips, width)
+        middle = math.add(lower, math.sub(trips, rest))
+        if trips == width:
+            widener.write(loop.lb, None)
+        elif middle != lower:
+            _add_loop(widener, lower, middle, schedule)
+    if rest == 0:
+        Rewriter.erase_op(loop)
+    elif may_trap(loop, lanes):
+        loop.operands[0] = math.value(middle)
+        _set_schedule(loop, schedule)
+    else:
+        if isinstance(rest, int):
+            widener.write(math.value(middle), None, math.value(rest))
+        else:
+            _add_loop(widener, middle, upper, schedule.without("unroll"), masked=True)
+        Rewriter.erase_op(loop)
+
+
+def _add_loop(
+    widener: Widener, lower: Index, upper: Index, schedule: Schedule, masked: bool = False
+) -> None:
+    """The loop from `lower` to `upper`, a vector per iteration, in front of the scalar one."""
+    math, block = widener.math, Block(arg_types=(IndexType(),))
+    operands = (math.value(lower), math.value(upper), math.value(widener.width))
+    iv = block.args[0]
+    iv.name_hint = widener.loop.body.block.args[0].name_hint
+    active = None
+    if masked:
+        left = arith.SubiOp(operands[1], iv)
+        block.add_op(left)
+        active = left.result
+    widener.write(iv, block, active)
+    block.add_op(scf.YieldOp.create())
+    attributes = {KIND: StringAttr(PARALLEL)}
+    loop = scf.ForOp.create(operands=operands, regions=(Region(block),), attributes=attributes)
+    _set_schedule(loop, schedule)
+    math.put(loop)
+
+
+def may_trap(loop: scf.ForOp, lanes: Lanes) -> bool:
+    """A lane that does not exist could divide by zero: what is left over must stay scalar."""
+    return any(
+        op.name in _MAY_TRAP and op.operands[1] in lanes.varying for op in loop.body.block.walk()
+    )
+
+
+def _schedule_of(loop: scf.ForOp) -> Schedule:
+    attribute = loop.attributes.get(SCHEDULE)
+    return attribute.data if isinstance(attribute, ScheduleAttr) else Schedule()
+
+
+def _set_schedule(loop: scf.ForOp, schedule: Schedule) -> None:
+    if schedule:
+        loop.attributes[SCHEDULE] = ScheduleAttr(schedule)
+    else:
+        loop.attributes.pop(SCHEDULE, None)
+
+
+def _is_innermost(loop: scf.ForOp) -> bool:
+    return not any(isinstance(op, scf.ForOp) for op in loop.body.block.walk())
+
+
+@dataclass(frozen=True)
+class LoopVectorizePass(ModulePass):
+    """Turn neighbouring iterations of loops into the lanes of vectors."""
+
+    name = "loop-vectorize"
+
+    width: int = 0
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for loop in [op for op in op.walk() if isinstance(op, scf.ForOp)]:
+            schedule = _schedule_of(loop)
+            width = schedule.vector
+            if width == 0 and not schedule and self.width and _is_innermost(loop):
+                width = self.width
+            if width < 2:
+                continue
+            lanes = lanes_of(loop)
+            reason = refusal(loop, lanes)
+            if reason is None:
+                vectorize(loop, lanes, width)
+            else:
+                _set_schedule(loop, schedule.without("vector"))
+                loop.attributes[REMARK] = StringAttr(f"loop-vectorize: {reason}")
