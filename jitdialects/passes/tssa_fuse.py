@@ -19,13 +19,14 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, ModuleOp
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 
+from jitdialects.analysis.splats import splat_of
 from jitdialects.bytecode.dims import Shape
-from jitdialects.dialects.interfaces import Contraction, Elementwise, Reduction, ShapeOnly
+from jitdialects.dialects.interfaces import Contraction, Elementwise, ShapeOnly
 from jitdialects.dialects.tssa import GroupOp, YieldOp, shape_of
 
 DEAR = frozenset({"tssa.exp", "tssa.tanh", "tssa.sqrt", "tssa.divide"})
@@ -73,11 +74,8 @@ def is_pointwise(op: Operation) -> bool:
 
 
 def is_constant(op: Operation) -> bool:
-    """Whether `op` is one number everywhere."""
-    value = op.properties.get("value")
-    if op.name == "tssa.constant" and isinstance(value, DenseIntOrFPElementsAttr):
-        return value.is_splat()
-    return op.name == "tssa.size"
+    """Whether `op` is one number everywhere, known without reading any buffer."""
+    return op.name == "tssa.size" or splat_of(op) is not None
 
 
 def is_duplicable(op: Operation) -> bool:

@@ -1,0 +1,288 @@
+"""`Emitter`: creates operations at one place of a function, and what a whole function shares at its top.
+
+Constants and sizes are made once per function, in front of everything else, so that equal bounds are one
+SSA value and no pass has to prove them equal. Sizes are expressions (`bytecode.dims`) over symbols; a
+symbol is the size of an argument that has `tssa.dims` as argument attribute, or `s<k>`, the value of
+argument k.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+
+from xdsl.dialects import arith, memref
+from xdsl.dialects.builtin import (
+    AnyFloat,
+    FloatAttr,
+    IndexType,
+    IntegerAttr,
+    IntegerType,
+    MemRefType,
+    i1,
+    i64,
+)
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.utils.exceptions import PassFailedException
+
+from jitdialects.bytecode.dims import Apply, Atom, Dim, Symbol
+from jitdialects.dialects.loop import NestOp
+from jitdialects.dialects.tssa import DimsAttr
+from jitdialects.dialects.upstream import CmpiOp, SelectOp
+
+INDEX = IndexType()
+DIMS = "tssa.dims"
+"""Argument attribute of a memref argument: its sizes, `#tssa.dims<[n, 784]>`."""
+
+STRICT: Mapping[str, Attribute] = {"fastmath": arith.FastMathFlagsAttr("none")}
+WRAP: Mapping[str, Attribute] = {"overflowFlags": arith.IntegerOverflowAttr("none")}
+PREDICATES = {
+    "eq": 0,
+    "ne": 1,
+    "slt": 2,
+    "sle": 3,
+    "sgt": 4,
+    "sge": 5,
+    "ult": 6,
+    "ule": 7,
+    "ugt": 8,
+    "uge": 9,
+}
+
+
+class Emitter:
+    """Emits in front of `before`, or at the end of `block`; see the module's documentation."""
+
+    def __init__(self, function: FuncOp) -> None:
+        self.function = function
+        self.block: Block = (
+            function.body.block if len(function.body.blocks) == 1 else (function.body.blocks[0])
+        )
+        self.before: Operation | None = self.block.first_op
+        self._entry = self.block
+        self._last: Operation | None = None
+        self._constants: dict[tuple[Attribute, str], SSAValue] = {}
+        self._sizes: dict[Dim | Atom, SSAValue] = {}
+        self._sources = _size_sources(function)
+
+    # ---- at the current place
+
+    def emit(
+        self,
+        kind: type[Operation],
+        operands: Sequence[SSAValue],
+        result: Attribute,
+        properties: Mapping[str, Attribute] | None = None,
+    ) -> SSAValue:
+        """A new operation with one result; returns the result."""
+        op = kind.create(
+            operands=operands, result_types=(result,), properties=dict(properties or {})
+        )
+        self.insert(op)
+        return op.results[0]
+
+    def insert(self, op: Operation) -> None:
+        """Put `op` at the current place."""
+        if self.before is None:
+            self.block.add_op(op)
+        else:
+            self.block.insert_op_before(op, self.before)
+
+    def place_before(self, op: Operation) -> None:
+        """Emit in front of `op` from now on."""
+        block = op.parent
+        assert block is not None
+        self.block, self.before = block, op
+
+    @contextmanager
+    def nest(
+        self,
+        lower: Sequence[SSAValue],
+        upper: Sequence[SSAValue],
+        kinds: Sequence[str],
+        steps: Sequence[int] | None = None,
+    ) -> Iterator[tuple[SSAValue, ...]]:
+        """Emit into the body of a new `loop.nest`; gives its index variables. Rank 0 is no nest."""
+        if not lower:
+            yield ()
+            return
+        outside = self.block, self.before
+        self.block, self.before = Block(arg_types=[INDEX] * len(lower)), None
+        yield self.block.args
+        body, (self.block, self.before) = self.block, outside
+        self.insert(NestOp(lower, upper, steps or [1] * len(lower), kinds, body))
+
+    def add(self, left: SSAValue, right: SSAValue) -> SSAValue:
+        """left + right, on index or integers."""
+        return self.emit(arith.AddiOp, (left, right), left.type, WRAP)
+
+    def compare(self, predicate: str, left: SSAValue, right: SSAValue) -> SSAValue:
+        """An `arith.cmpi`."""
+        code = IntegerAttr(PREDICATES[predicate], i64)
+        return self.emit(CmpiOp, (left, right), i1, {"predicate": code})
+
+    def select(self, condition: SSAValue, left: SSAValue, right: SSAValue) -> SSAValue:
+        """condition ? left : right."""
+        return self.emit(SelectOp, (condition, left, right), left.type)
+
+    def load(self, buffer: SSAValue, indices: Sequence[SSAValue] = ()) -> SSAValue:
+        """The element as it lies in memory."""
+        assert isinstance(buffer.type, MemRefType)
+        return self.emit(memref.LoadOp, (buffer, *indices), buffer.type.get_element_type())
+
+    def store(self, value: SSAValue, buffer: SSAValue, indices: Sequence[SSAValue] = ()) -> None:
+        """Write one element."""
+        self.insert(memref.StoreOp.create(operands=(value, buffer, *indices)))
+
+    def alloca(self, element: Attribute, *sizes: int) -> SSAValue:
+        """A buffer on the stack of the surrounding function, for the current iteration."""
+        op = memref.AllocaOp.get(element, shape=list(sizes))
+        self.insert(op)
+        return op.results[0]
+
+    # ---- at the top of the function
+
+    def constant(self, type: Attribute, value: float) -> SSAValue:
+        """An `arith.constant`; `value` is wrapped or rounded to `type`."""
+        key = (type, repr(value))
+        if key not in self._constants:
+            if isinstance(type, IntegerType | IndexType):
+                attribute: Attribute = IntegerAttr(int(value), type, truncate_bits=type == i64)
+            else:
+                assert isinstance(type, AnyFloat)
+                attribute = FloatAttr(float(value), type)
+            self._constants[key] = self.top(arith.ConstantOp, (), type, {"value": attribute})
+        return self._constants[key]
+
+    def index(self, value: int) -> SSAValue:
+        """A constant of type index."""
+        return self.constant(INDEX, value)
+
+    def top(
+        self,
+        kind: type[Operation],
+        operands: Sequence[SSAValue],
+        result: Attribute,
+        properties: Mapping[str, Attribute] | None = None,
+    ) -> SSAValue:
+        """Like `emit`, at the top of the function. The operands must be arguments or from there too."""
+        op = kind.create(
+            operands=operands, result_types=(result,), properties=dict(properties or {})
+        )
+        self.insert_at_top(op)
+        return op.results[0]
+
+    def insert_at_top(self, op: Operation) -> None:
+        """Put `op` after everything that was put at the top before."""
+        if self._last is not None:
+            self._entry.insert_op_after(op, self._last)
+        elif self._entry.first_op is not None:
+            self._entry.insert_op_before(op, self._entry.first_op)
+        else:
+            self._entry.add_op(op)
+        self._last = op
+
+    def bind(self, symbol: str, value: SSAValue) -> None:
+        """Give a symbol a value of type index, from the top of the function."""
+        self._sizes[Symbol(symbol)] = value
+
+    def size(self, size: Dim) -> SSAValue:
+        """The value of an expression, of type index."""
+        if isinstance(size, int):
+            return self.index(size)
+        if size not in self._sizes:
+            total: SSAValue | None = None
+            for atom, coefficient in size.terms:
+                term = self._atom(atom)
+                if coefficient != 1:
+                    term = self._arith(arith.MuliOp, term, self.index(coefficient), WRAP)
+                total = term if total is None else self._arith(arith.AddiOp, total, term, WRAP)
+            assert total is not None
+            if size.constant:
+                total = self._arith(arith.AddiOp, total, self.index(size.constant), WRAP)
+            self._sizes[size] = total
+        return self._sizes[size]
+
+    def _arith(
+        self,
+        kind: type[Operation],
+        left: SSAValue,
+        right: SSAValue,
+        properties: Mapping[str, Attribute] | None = None,
+    ) -> SSAValue:
+        return self.top(kind, (left, right), INDEX, properties)
+
+    def _atom(self, atom: Atom) -> SSAValue:
+        if atom not in self._sizes:
+            self._sizes[atom] = (
+                self._symbol(atom.name) if isinstance(atom, Symbol) else self._apply(atom)
+            )
+        return self._sizes[atom]
+
+    def _symbol(self, name: str) -> SSAValue:
+        if name not in self._sources:
+            raise PassFailedException(
+                f"no argument of @{self.function.sym_name.data} has a size '{name}' in its "
+                f"'{DIMS}' attribute; run tssa-bufferize first"
+            )
+        argument, axis = self._sources[name]
+        value = self._entry.args[argument]
+        if axis is not None:
+            return self.top(memref.DimOp, (value, self.index(axis)), INDEX)
+        if isinstance(value.type, MemRefType):
+            value = self.top(memref.LoadOp, (value,), i64)
+        return self.top(arith.IndexCastOp, (value,), INDEX)
+
+    def _apply(self, atom: Apply) -> SSAValue:
+        """Each of `dims.FUNCTIONS`."""
+        left, right = (self.size(a) for a in atom.arguments)
+        match atom.function:
+            case "min":
+                return self._arith(arith.MinSIOp, left, right)
+            case "max":
+                return self._arith(arith.MaxSIOp, left, right)
+            case "mul":
+                return self._arith(arith.MuliOp, left, right, WRAP)
+            case "wrap":
+                negative = self._below_zero(left)
+                wrapped = self._arith(arith.AddiOp, left, right, WRAP)
+                return self.top(SelectOp, (negative, wrapped, left), INDEX)
+            case "floordiv":
+                return self._floordiv(left, right, atom.arguments[1])
+            case _:
+                raise PassFailedException(f"size function '{atom.function}' has no lowering")
+
+    def _below_zero(self, value: SSAValue) -> SSAValue:
+        predicate = {"predicate": IntegerAttr(PREDICATES["slt"], i64)}
+        return self.top(CmpiOp, (value, self.index(0)), i1, predicate)
+
+    def _floordiv(self, left: SSAValue, right: SSAValue, divisor: Dim) -> SSAValue:
+        """Floor division by a divisor that guards keep positive. A divisor that is not a constant is at
+        least 1 here in any case: a division by zero would be a signal, not an exception."""
+        if isinstance(divisor, int) and divisor & (divisor - 1) == 0:
+            return self._arith(arith.ShRSIOp, left, self.index(divisor.bit_length() - 1))
+        if not isinstance(divisor, int):
+            right = self._arith(arith.MaxSIOp, right, self.index(1))
+        quotient = self._arith(arith.DivSIOp, left, right)
+        rest = self._arith(arith.RemSIOp, left, right)
+        below = self._arith(arith.AddiOp, quotient, self.index(-1), WRAP)
+        return self.top(SelectOp, (self._below_zero(rest), below, quotient), INDEX)
+
+
+def _size_sources(function: FuncOp) -> dict[str, tuple[int, int | None]]:
+    """Symbol -> (argument, axis), or (argument, None) for the value of a scalar argument."""
+    sources: dict[str, tuple[int, int | None]] = {
+        f"s{number}": (number, None) for number in range(len(function.function_type.inputs))
+    }
+    for number, attributes in enumerate(function.arg_attrs or ()):
+        sizes = attributes.data.get(DIMS)
+        if not isinstance(sizes, DimsAttr):
+            continue
+        for axis, size in enumerate(sizes.data):
+            if isinstance(size, int) or size.constant or len(size.terms) != 1:
+                continue
+            ((atom, coefficient),) = size.terms
+            if isinstance(atom, Symbol) and coefficient == 1:
+                sources.setdefault(atom.name, (number, axis))
+    return sources

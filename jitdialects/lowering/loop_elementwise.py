@@ -1,0 +1,222 @@
+"""Groups of elementwise operations, insertions and constant tables as loop nests.
+
+A group without sums or products is one parallel nest over the shape of its result, or, where every buffer
+is contiguous and nothing is repeated along some axes only, over its elements in memory order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import product
+
+from xdsl.dialects import arith, memref
+from xdsl.dialects.builtin import (
+    DenseIntOrFPElementsAttr,
+    MemRefType,
+    NoneAttr,
+    TensorType,
+    i1,
+    i8,
+    i64,
+)
+from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
+from xdsl.utils.exceptions import PassFailedException
+
+from jitdialects.analysis.splats import splat_of
+from jitdialects.bytecode import dims
+from jitdialects.bytecode.dims import Shape
+from jitdialects.dialects.interfaces import Elementwise
+from jitdialects.dialects.loop import PARALLEL
+from jitdialects.dialects.tssa import GroupOp, InsertOp, SizeOp, shape_of
+from jitdialects.errors import CompileError
+from jitdialects.lowering.emitter import WRAP, Emitter
+from jitdialects.lowering.scalar_rules import emit_scalar
+
+MAX_TABLE = 256
+"""Elements of a constant that is not one number; each becomes a store."""
+
+
+def element_of(tensor: SSAValue) -> Attribute:
+    """The type in which the elements of a tensor are computed."""
+    assert isinstance(tensor.type, TensorType)
+    return tensor.type.get_element_type()
+
+
+class Body:
+    """The elements of the tensors in a group's body, computed where and when they are asked for."""
+
+    def __init__(self, at: Emitter, group: GroupOp) -> None:
+        self.at = at
+        self.block = group.block
+        self.outer: dict[SSAValue, SSAValue] = dict(zip(group.block.args, group.ins, strict=True))
+        self._known: dict[tuple[SSAValue, tuple[SSAValue, ...]], SSAValue] = {}
+
+    def define(self, tensor: SSAValue, indices: Sequence[SSAValue], element: SSAValue) -> None:
+        """Say what `tensor[indices]` is."""
+        self._known[tensor, tuple(indices)] = element
+
+    def element(self, tensor: SSAValue, indices: Sequence[SSAValue]) -> SSAValue:
+        """`tensor[indices]`, computed at the emitter's place unless it is known."""
+        key = tensor, tuple(indices)
+        if key not in self._known:
+            self._known[key] = self._compute(tensor, key[1])
+        return self._known[key]
+
+    def _compute(self, tensor: SSAValue, indices: tuple[SSAValue, ...]) -> SSAValue:
+        if isinstance(tensor, BlockArgument):
+            return load_element(self.at, self.outer[tensor], indices)
+        op = tensor.owner
+        assert isinstance(op, Operation)
+        if op.name == "tssa.broadcast":
+            return self.element(op.operands[0], self._broadcast_indices(op, indices))
+        if op.has_trait(Elementwise):
+            operands = [self.element(v, indices) for v in op.operands]
+            return emit_scalar(self.at, op, operands, element_of(tensor))
+        if isinstance(op, SizeOp):
+            return self.at.emit(arith.IndexCastOp, (self.at.size(op.value.data[0]),), i64)
+        number = splat_of(op)
+        if number is not None:
+            return self.at.constant(element_of(tensor), number)
+        raise PassFailedException(
+            f"{op.name} cannot be inside a group with others; run tssa-fuse to form groups"
+        )
+
+    def _broadcast_indices(
+        self, op: Operation, indices: tuple[SSAValue, ...]
+    ) -> tuple[SSAValue, ...]:
+        source, target = shape_of(op.operands[0]), shape_of(op.results[0])
+        if not source:
+            return ()
+        if source == target:
+            return indices
+        zero = self.at.index(0)
+        lead = len(target) - len(source)
+        return tuple(
+            zero if have == 1 and want != 1 else index
+            for have, want, index in zip(source, target[lead:], indices[lead:], strict=True)
+        )
+
+    def compute_scalars(self, shape: Shape) -> None:
+        """Compute everything of rank 0 here, in front of the nest that uses it."""
+        if not shape:
+            return
+        for tensor in self.outer:
+            if not shape_of(tensor):
+                self.element(tensor, ())
+        for op in self.block.ops:
+            if op.results and not shape_of(op.results[0]):
+                self.element(op.results[0], ())
+
+
+def load_element(at: Emitter, source: SSAValue, indices: Sequence[SSAValue]) -> SSAValue:
+    """An element of a buffer in the type it is computed in; a plain scalar is its own element."""
+    if not isinstance(source.type, MemRefType):
+        return source
+    value = at.load(source, indices)
+    return at.compare("ne", value, at.constant(i8, 0)) if value.type == i8 else value
+
+
+def store_element(
+    at: Emitter, value: SSAValue, buffer: SSAValue, indices: Sequence[SSAValue]
+) -> None:
+    """Write an element; a bool takes a byte."""
+    assert isinstance(buffer.type, MemRefType)
+    if value.type == i1 and buffer.type.get_element_type() == i8:
+        value = at.emit(arith.ExtUIOp, (value,), i8)
+    at.store(value, buffer, indices)
+
+
+def is_contiguous(buffer: SSAValue) -> bool:
+    """Whether a memref has the identity layout."""
+    return isinstance(buffer.type, MemRefType) and isinstance(buffer.type.layout, NoneAttr)
+
+
+def is_collapsible(group: GroupOp, shape: Shape) -> bool:
+    """Whether the group's elements can be visited in memory order, as one axis."""
+    if len(shape) < 2 or not is_contiguous(group.outs[0]):
+        return False
+    for inner, outer in zip(group.block.args, group.ins, strict=True):
+        if shape_of(inner) and not (shape_of(inner) == shape and is_contiguous(outer)):
+            return False
+    return all(
+        shape_of(op.operands[0]) in ((), shape_of(op.results[0]))
+        for op in group.block.ops
+        if op.name == "tssa.broadcast"
+    )
+
+
+def collapse(at: Emitter, buffer: SSAValue, count: dims.Dim, size: SSAValue) -> SSAValue:
+    """The elements of a contiguous buffer as a memref of rank 1."""
+    assert isinstance(buffer.type, MemRefType)
+    static = count if isinstance(count, int) else memref.DYNAMIC_INDEX
+    type = MemRefType(buffer.type.get_element_type(), [static])
+    op = memref.ReinterpretCastOp.from_dynamic(
+        buffer, [0], [count if isinstance(count, int) else size], [1], type
+    )
+    at.insert(op)
+    return op.results[0]
+
+
+def lower_elementwise(at: Emitter, group: GroupOp) -> None:
+    """One parallel nest that computes and stores every element of the group's result."""
+    result = group.terminator.operands[0]
+    out = group.outs[0]
+    shape = shape_of(result)
+    body = Body(at, group)
+    if is_collapsible(group, shape):
+        count = dims.product(shape)
+        size = at.size(count)
+        flat: dict[SSAValue, SSAValue] = {}
+        for buffer in (*body.outer.values(), out):
+            if isinstance(buffer.type, MemRefType) and buffer.type.get_shape():
+                flat.setdefault(buffer, collapse(at, buffer, count, size))
+        body.outer = {inner: flat.get(outer, outer) for inner, outer in body.outer.items()}
+        out = flat[out]
+        shape = (count,)
+    body.compute_scalars(shape)
+    with at.nest(*over(at, shape)) as indices:
+        if isinstance(result, BlockArgument) and isinstance(body.outer[result].type, MemRefType):
+            at.store(at.load(body.outer[result], indices), out, indices)
+        else:
+            store_element(at, body.element(result, indices), out, indices)
+
+
+def over(at: Emitter, shape: Shape) -> tuple[list[SSAValue], list[SSAValue], list[str]]:
+    """Bounds and kinds of a parallel nest over all indices of `shape`."""
+    lower = [at.index(0) for _ in shape]
+    return lower, [at.size(size) for size in shape], [PARALLEL] * len(shape)
+
+
+def lower_insert(at: Emitter, group: GroupOp, op: InsertOp) -> None:
+    """Copy the whole, unless the result takes its place, then write the part."""
+    outer = dict(zip(group.block.args, group.ins, strict=True))
+    whole, part = (outer[v] for v in op.operands)
+    out = group.outs[0]
+    if whole is not out:
+        with at.nest(*over(at, shape_of(op.operands[0]))) as indices:
+            at.store(at.load(whole, indices), out, indices)
+    offsets = [at.size(offset) for offset in op.offsets.data]
+    steps = op.steps.get_values()
+    with at.nest(*over(at, shape_of(op.operands[1]))) as indices:
+        target: list[SSAValue] = []
+        for index, offset, step in zip(indices, offsets, steps, strict=True):
+            if step != 1:
+                index = at.emit(arith.MuliOp, (index, at.index(int(step))), index.type, WRAP)
+            target.append(at.add(index, offset))
+        at.store(at.load(part, indices), out, target)
+
+
+def lower_table(at: Emitter, group: GroupOp, values: DenseIntOrFPElementsAttr) -> None:
+    """A constant that is not one number: a store for each element."""
+    elements = values.get_values()
+    if len(elements) > MAX_TABLE:
+        raise CompileError(
+            f"a constant of {len(elements)} elements is too large to compile (at most {MAX_TABLE}); "
+            "pass it as an argument"
+        )
+    result = group.terminator.operands[0]
+    sizes = [range(dims.evaluate(size, {})) for size in shape_of(result)]
+    for index, value in zip(product(*sizes), elements, strict=True):
+        type = element_of(result)
+        element = at.constant(type, bool(value) if type == i1 else value)
+        store_element(at, element, group.outs[0], [at.index(i) for i in index])

@@ -1,0 +1,205 @@
+"""Sums, maxima and dot products along one axis, in 32 lanes.
+
+The order of a float32 sum is the numerics contract's and a function of the logical index only:
+
+    blocks of 4096 elements; inside a block lane = index mod 32, each lane ascending from -0.0;
+    lanes folded by halves (16, 8, 4, 2, 1); block sums joined by the binary tree that is aligned at 0,
+    a missing partner passing on; finally + (+0.0)
+
+-0.0 is what changes no sum, so lanes and partners without elements do no harm. The tree needs a stack only:
+after block b, as many pairs are complete as b + 1 has trailing zeros. A dot product is the same with
+`fma(x, y, lane)`. Integers and maxima may be taken in any order (a maximum is exact): one block.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from xdsl.dialects import arith, math
+from xdsl.dialects.builtin import MemRefType, f32, i8, i64
+from xdsl.ir import Attribute, Operation, SSAValue
+
+from jitdialects.bytecode import dims
+from jitdialects.bytecode.dims import Dim
+from jitdialects.dialects.interfaces import Contraction
+from jitdialects.dialects.loop import PARALLEL, REDUCTION
+from jitdialects.dialects.tssa import GroupOp, shape_of
+from jitdialects.lowering.emitter import INDEX, STRICT, WRAP, Emitter
+from jitdialects.lowering.loop_elementwise import Body, collapse, over, store_element
+from jitdialects.lowering.loop_matmul import multiply_add
+from jitdialects.lowering.scalar_rules import INT64_MIN
+
+BLOCK, LANES, LEVELS = 4096, 32, 64
+
+
+@dataclass(frozen=True)
+class Combine:
+    """How two partial results become one, and the element that changes nothing."""
+
+    kind: type[Operation]
+    identity: float
+    properties: Mapping[str, Attribute] | None = None
+
+    def __call__(self, at: Emitter, left: SSAValue, right: SSAValue) -> SSAValue:
+        return at.emit(self.kind, (left, right), left.type, self.properties)
+
+
+_SUM = {f32: Combine(arith.AddfOp, -0.0, STRICT), i64: Combine(arith.AddiOp, 0, WRAP)}
+_MAX = {
+    f32: Combine(arith.MaximumfOp, float("-inf"), STRICT),
+    i64: Combine(arith.MaxSIOp, INT64_MIN),
+    i8: Combine(arith.MaxUIOp, 0),
+}
+
+Step = Callable[[SSAValue, SSAValue], SSAValue]
+"""(index along the axis, lane so far) -> lane with that element."""
+
+
+def lower_reduction(at: Emitter, group: GroupOp, op: Operation) -> None:
+    """A `tssa.sum` or `tssa.max`. All axes of a contiguous buffer are one axis in C order."""
+    source = Body(at, group).outer[op.operands[0]]
+    shape, kept = shape_of(op.operands[0]), shape_of(op.results[0])
+    length: Dim = shape[-1] if shape else 1
+    if len(shape) - len(kept) > 1:
+        length = dims.product(shape)
+        source = collapse(at, source, length, at.size(length))
+    assert isinstance(source.type, MemRefType)
+    element = source.type.get_element_type()
+    combine = (_SUM if op.name == "tssa.sum" else _MAX)[element]
+    with at.nest(*over(at, kept)) as outer:
+        if not shape:
+            result = at.load(source)
+        else:
+
+            def step(index: SSAValue, lane: SSAValue) -> SSAValue:
+                return combine(at, lane, at.load(source, (*outer, index)))
+
+            blocked = op.name == "tssa.sum" and element == f32
+            result = reduce_axis(at, length, element, combine, step, blocked=blocked)
+        at.store(result, group.outs[0], outer)
+
+
+def lower_dot(at: Emitter, group: GroupOp, op: Operation) -> None:
+    """A product whose right operand has rank 1, and its epilogue."""
+    body = Body(at, group)
+    x, y = (body.outer[v] for v in op.operands)
+    shape = shape_of(op.results[0])
+    body.compute_scalars(shape)
+    assert op.has_trait(Contraction) and isinstance(x.type, MemRefType)
+    element = x.type.get_element_type()
+    with at.nest(*over(at, shape)) as outer:
+
+        def step(index: SSAValue, lane: SSAValue) -> SSAValue:
+            return multiply_add(at, at.load(x, (*outer, index)), at.load(y, (index,)), lane)
+
+        length = shape_of(op.operands[1])[0]
+        sum = reduce_axis(at, length, element, _SUM[element], step, blocked=element == f32)
+        body.define(op.results[0], outer, sum)
+        result = body.element(group.terminator.operands[0], outer)
+        store_element(at, result, group.outs[0], outer)
+
+
+def reduce_axis(
+    at: Emitter, length: Dim, element: Attribute, combine: Combine, step: Step, *, blocked: bool
+) -> SSAValue:
+    """Combine `length` elements; a float32 sum is `blocked`."""
+    lanes = at.alloca(element, LANES)
+    if not blocked or (isinstance(length, int) and length <= BLOCK):
+        ragged = dims.scale(dims.floordiv(length, LANES), LANES)
+        block = Block(0, ragged, dims.sub(length, ragged))
+        result = _reduce_block(at, block, lanes, combine, step)
+    else:
+        result = _reduce_blocks(at, length, lanes, combine, step)
+    if not blocked:
+        return result
+    return combine(at, result, at.constant(element, 0.0))
+
+
+@dataclass(frozen=True)
+class Block:
+    """The elements `first .. ragged + rest - 1`; `ragged - first` is a multiple of 32, `rest` below it."""
+
+    first: Dim | SSAValue
+    ragged: Dim | SSAValue
+    rest: Dim | SSAValue
+
+
+def _reduce_block(
+    at: Emitter, block: Block, lanes: SSAValue, combine: Combine, step: Step
+) -> SSAValue:
+    """Combine the elements of one block: chunks of 32, a ragged one, then the lanes by halves."""
+
+    def value(index: Dim | SSAValue) -> SSAValue:
+        return index if isinstance(index, SSAValue) else at.size(index)
+
+    assert isinstance(lanes.type, MemRefType)
+    element = lanes.type.get_element_type()
+    zero, width = at.index(0), at.index(LANES)
+    with at.nest([zero], [width], [PARALLEL]) as (lane,):
+        at.store(at.constant(element, combine.identity), lanes, (lane,))
+
+    def chunk(first: SSAValue, count: SSAValue) -> None:
+        with at.nest([zero], [count], [PARALLEL]) as (lane,):
+            so_far = at.load(lanes, (lane,))
+            at.store(step(at.add(first, lane), so_far), lanes, (lane,))
+
+    used = LANES
+    if block.first != block.ragged:
+        bounds = [value(block.first)], [value(block.ragged)]
+        with at.nest(*bounds, [REDUCTION], [LANES]) as (first,):
+            chunk(first, width)
+    elif isinstance(block.rest, int):
+        used = block.rest  # the other lanes stay at what changes nothing
+    if block.rest != 0:
+        chunk(value(block.ragged), value(block.rest))
+    half = LANES // 2
+    while half:
+        if half < used:
+            with at.nest([zero], [at.index(half)], [PARALLEL]) as (lane,):
+                other = at.load(lanes, (at.add(lane, at.index(half)),))
+                at.store(combine(at, at.load(lanes, (lane,)), other), lanes, (lane,))
+        half //= 2
+    return at.load(lanes, (zero,))
+
+
+def _reduce_blocks(
+    at: Emitter, length: Dim, lanes: SSAValue, combine: Combine, step: Step
+) -> SSAValue:
+    """Reduce blocks one after the other, joined by the aligned binary tree.
+
+    `stack[t]` is the sum of 2^t blocks that waits for its partner to the right. Block b completes one
+    pair for each trailing zero of b + 1. What waits at the end is joined from the right.
+    """
+    assert isinstance(lanes.type, MemRefType)
+    element = lanes.type.get_element_type()
+    end, zero, one = at.size(length), at.index(0), at.index(1)
+    blocks = at.size(dims.floordiv(dims.add(length, BLOCK - 1), BLOCK))
+    stack, sum = at.alloca(element, LEVELS), at.alloca(element)
+    with at.nest([zero], [blocks], [REDUCTION]) as (block,):
+        start = at.emit(arith.MuliOp, (block, at.index(BLOCK)), INDEX, WRAP)
+        stop = at.emit(arith.MinSIOp, (at.add(start, at.index(BLOCK)), end), INDEX)
+        count = at.emit(arith.SubiOp, (stop, start), INDEX, WRAP)
+        rest = at.emit(arith.AndIOp, (count, at.index(LANES - 1)), INDEX)
+        ragged = at.emit(arith.SubiOp, (stop, rest), INDEX, WRAP)
+        at.store(_reduce_block(at, Block(start, ragged, rest), lanes, combine, step), sum)
+        pairs = _bits(at, math.CountTrailingZerosOp, at.add(block, one))
+        with at.nest([zero], [pairs], [REDUCTION]) as (level,):
+            at.store(combine(at, at.load(stack, (level,)), at.load(sum)), sum)
+        at.store(at.load(sum), stack, (pairs,))
+    at.store(at.constant(element, combine.identity), sum)
+    absent = _bits(at, math.CountLeadingZerosOp, blocks)
+    levels = at.emit(arith.SubiOp, (at.index(LEVELS), absent), INDEX, WRAP)
+    with at.nest([zero], [levels], [REDUCTION]) as (level,):
+        bit = at.emit(arith.AndIOp, (at.emit(arith.ShRUIOp, (blocks, level), INDEX), one), INDEX)
+        waits = at.compare("ne", bit, zero)
+        identity = at.constant(element, combine.identity)
+        partner = at.select(waits, at.load(stack, (level,)), identity)
+        at.store(combine(at, partner, at.load(sum)), sum)
+    return at.load(sum)
+
+
+def _bits(at: Emitter, count: type[Operation], value: SSAValue) -> SSAValue:
+    """Apply a bit count of `math` to an index."""
+    number = at.emit(arith.IndexCastOp, (value,), i64)
+    return at.emit(arith.IndexCastOp, (at.emit(count, (number,), i64),), INDEX)
