@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from types import MappingProxyType, NoneType
 
 import numpy as np
@@ -119,7 +120,21 @@ def verify(program: Program) -> None:
         functions[function.name] = function
     effort = Effort()
     for function in program.functions:
-        _check_function(program, functions, function, effort)
+        _check_function(function, _Surroundings(functions, len(program.constants)), effort)
+
+
+def verify_function(function: Function) -> None:
+    """What can be said of a function alone: everything but callees and numbers of constants."""
+    _check_name("function", function.name, _start(function))
+    _check_function(function, None, Effort())
+
+
+@dataclass(frozen=True)
+class _Surroundings:
+    """The functions by name and the number of constants."""
+
+    functions: Mapping[str, Function]
+    constants: int
 
 
 # ---- constants and functions -------------------------------------------------------------------
@@ -181,9 +196,7 @@ def _start(function: Function) -> Location | None:
     return None
 
 
-def _check_function(
-    program: Program, functions: Mapping[str, Function], function: Function, effort: Effort
-) -> None:
+def _check_function(function: Function, surroundings: _Surroundings | None, effort: Effort) -> None:
     who, where = f"function @{function.name}", _start(function)
     for what in ("parameters", "results", "registers"):
         count: object = getattr(function, what)
@@ -206,7 +219,7 @@ def _check_function(
         if block.name in names:
             raise BytecodeError(f"{who} has two blocks ^{block.name}; rename one", where)
         names.add(block.name)
-        _check_block(_Checker(program, functions, function, block))
+        _check_block(_Checker(function, block, surroundings))
     _check_definedness(function, effort)
 
 
@@ -246,10 +259,9 @@ class _Checker:
     """Checks the instructions of one block, one at a time."""
 
     def __init__(
-        self, program: Program, functions: Mapping[str, Function], function: Function, block: Block
+        self, function: Function, block: Block, surroundings: _Surroundings | None
     ) -> None:
-        self.program, self.functions = program, functions
-        self.function, self.block = function, block
+        self.function, self.block, self.surroundings = function, block, surroundings
 
     def refuse(self, sentence: str) -> BytecodeError:
         who = _who(self.function, self.block, self.index, self.instruction)
@@ -268,8 +280,8 @@ class _Checker:
         self._check_registers()
         self._check_counts()
         self._check_attributes()
-        if instruction.opcode == "call":
-            self._check_call()
+        if instruction.opcode == "call" and self.surroundings:
+            self._check_call(self.surroundings.functions)
 
     def _check_location(self) -> None:
         location = self.instruction.location
@@ -347,7 +359,7 @@ class _Checker:
         """Checks beyond the type, for each kind of attribute."""
         if isinstance(value, int):
             self._check_int(name, int(value))
-            pool = len(self.program.constants)
+            pool = self.surroundings.constants if self.surroundings else INT64_MAX
             if name == "constant" and not 0 <= value < pool:
                 raise self.refuse(f"no constant #{value}; the pool has {pool}, numbered from 0")
         if name == "dtype" and value not in SUPPORTED:
@@ -424,13 +436,13 @@ class _Checker:
                     f"from ${first} on, and there are {count} operands"
                 )
 
-    def _check_call(self) -> None:
+    def _check_call(self, functions: Mapping[str, Function]) -> None:
         instruction = self.instruction
-        callee = self.functions.get(str(instruction.attributes["callee"]))
+        callee = functions.get(str(instruction.attributes["callee"]))
         if callee is None:
             raise self.refuse(
                 f"no function @{instruction.attributes['callee']}; "
-                f"the program has {', '.join('@' + n for n in list(self.functions)[:8])}"
+                f"the program has {', '.join('@' + n for n in list(functions)[:8])}"
             )
         for what, found, wanted in (
             ("argument(s)", len(instruction.operands), callee.parameters),
