@@ -97,8 +97,9 @@ class LazyValue(Value):
 
     def run(self) -> None:
         """Have `data`, or raise the error with which the block failed."""
-        if self.block is not None:
-            self.block.recorder.flush()
+        block = self.block  # read once: another thread may run it meanwhile
+        if block is not None:
+            block.recorder.flush()
         if self.error is not None:
             raise self.error
 
@@ -310,9 +311,8 @@ class LazyRecorder(Recorder):
             dtype, sizes = _infer_once(operator.name, dtypes, shapes, tuple(attributes.items()))
         values = [v for v in operands if isinstance(v, LazyValue)]
         for value in values:
-            if value.error is not None or (
-                value.block is not None and value.block.recorder is not self
-            ):
+            block = value.block  # read once: another thread may run it meanwhile
+            if value.error is not None or (block is not None and block.recorder is not self):
                 value.run()
         frame = user_frame()
         where = ("<unknown>", 1) if frame is None else (frame.f_code.co_filename, frame.f_lineno)

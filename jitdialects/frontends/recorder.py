@@ -144,11 +144,16 @@ def weak_dtype(value: Scalar, who: str) -> DType:
     return WEAK_INT
 
 
-def check_array(value: NumPyValue, who: str) -> NDArray[np.generic]:
-    """`value` as a plain array of a supported dtype in native byte order."""
+def plain_array(value: NumPyValue, who: str) -> NDArray[np.generic]:
+    """`value` as an array of NumPy's own class; refuses masks, which would be lost."""
     if isinstance(value, np.ma.MaskedArray):
         raise ArgumentError(f"{who}: masked arrays are not supported; fill it first with filled()")
-    array = np.asarray(value)
+    return np.asarray(value)
+
+
+def check_array(value: NumPyValue, who: str) -> NDArray[np.generic]:
+    """`value` as a plain array of a supported dtype in native byte order."""
+    array = plain_array(value, who)
     if array.dtype.name not in SUPPORTED:
         check_supported(array.dtype.name, who)
     if not array.dtype.isnative:

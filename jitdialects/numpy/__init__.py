@@ -25,7 +25,7 @@ from jitdialects.frontends.array import (
     reshape,
     transpose,
 )
-from jitdialects.frontends.recorder import NumPyValue, current
+from jitdialects.frontends.recorder import NumPyValue, current, plain_array
 
 float32, int64, bool_ = np.float32, np.int64, np.bool_
 newaxis = None
@@ -182,7 +182,7 @@ def asarray(x: object, /, dtype: DTypeLike | None = None) -> Array:
         found: NDArray[np.generic] = np.asarray(x)
         data = found.astype(np.float32) if found.dtype == np.float64 else found
     else:
-        data = np.asarray(cast(NumPyValue, x))
+        data = plain_array(cast(NumPyValue, x), "asarray")
     if dtype is not None:
         data = data.astype(dtype_name(dtype))
     return Array(current().lift(data, "asarray"))
