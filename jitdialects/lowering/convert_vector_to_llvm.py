@@ -1,0 +1,229 @@
+"""`convert-vector-to-llvm`: one-dimensional vectors, as MLIR's pass of that name.
+
+    %v = vector.load %m[%i] : memref<?xf32>, vector<8xf32>
+    %k = vector.create_mask %n : vector<8xi1>
+    vector.maskedstore %o[%i], %k, %v : memref<?xf32>, vector<8xi1>, vector<8xf32>
+    ->
+    %p = llvm.getelementptr %m_aligned[%i] : (!llvm.ptr, i64) -> !llvm.ptr, f32
+    %v = llvm.load %p {alignment = 4 : i64} : !llvm.ptr -> vector<8xf32>
+    %k = llvm.icmp "slt" dense<[0, 1, ..., 7]>, splat(trunc(smin(%n, 8))) : vector<8xi32>
+    llvm.intr.masked.store %v, %q, %k {alignment = 4 : i32} : vector<8xf32>, vector<8xi1> into !llvm.ptr
+
+Accesses say that they are aligned to one element: without that, LLVM assumes the whole vector's size. The
+axis that a vector lies along must have stride 1. Needs no other pass before; leaves vectors of more
+dimensions and `vector.transfer_*`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from xdsl.context import Context
+from xdsl.dialects import llvm
+from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
+    DenseArrayBase,
+    DenseIntOrFPElementsAttr,
+    IntegerAttr,
+    MemRefType,
+    ModuleOp,
+    VectorType,
+    i1,
+    i32,
+    i64,
+)
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.utils.exceptions import PassFailedException
+
+from jitdialects.dialects import upstream
+from jitdialects.lowering.convert_arith_to_llvm import STRICT, one_to_one
+from jitdialects.lowering.llvm_addresses import access, constant_of
+from jitdialects.lowering.llvm_conversion import (
+    Conversion,
+    Table,
+    byte_width,
+    convert_module,
+    llvm_type,
+    memref_layout,
+)
+
+_SIGNED_LESS_THAN = IntegerAttr(2, i64)
+
+
+# ---- memory
+
+
+def is_contiguous_along_last_axis(memref: MemRefType) -> bool:
+    """True if neighbours on the last axis are neighbours in memory."""
+    strides, _ = memref_layout(memref)
+    return not strides or strides[-1] == 1
+
+
+def _vector_pointer(
+    op: Operation, memref: SSAValue, indices: Sequence[SSAValue], c: Conversion
+) -> tuple[SSAValue, int]:
+    """The address of the first lane, and the alignment in bytes."""
+    type = memref.type
+    assert isinstance(type, MemRefType)
+    if not is_contiguous_along_last_axis(type):
+        raise PassFailedException(f"convert-vector-to-llvm: {op.name} needs stride 1, not {type}")
+    if type.element_type == i1:
+        raise PassFailedException(
+            f"convert-vector-to-llvm: {op.name} of i1 would be packed bits; keep bool as i8 in memory"
+        )
+    return access(c, memref, indices), byte_width(type.element_type)
+
+
+def _load(op: Operation, c: Conversion) -> None:
+    memref, *indices = op.operands
+    pointer, alignment = _vector_pointer(op, memref, indices, c)
+    properties = {"alignment": IntegerAttr(alignment, i64), "ordering": IntegerAttr(0, i64)}
+    c.replace(op, c.emit(llvm.LoadOp, (pointer,), llvm_type(op.results[0].type), properties))
+
+
+def _store(op: Operation, c: Conversion) -> None:
+    value, memref, *indices = op.operands
+    pointer, alignment = _vector_pointer(op, memref, indices, c)
+    properties = {"alignment": IntegerAttr(alignment, i64), "ordering": IntegerAttr(0, i64)}
+    c.emit_effect(llvm.StoreOp, (c.value(value), pointer), properties)
+    c.replace(op)
+
+
+def _masked_load(op: Operation, c: Conversion) -> None:
+    memref, *indices, mask, otherwise = op.operands
+    pointer, alignment = _vector_pointer(op, memref, indices, c)
+    operands = (pointer, c.value(mask), c.value(otherwise))
+    properties = {"alignment": IntegerAttr(alignment, i32)}
+    type = llvm_type(op.results[0].type)
+    c.replace(op, c.emit(upstream.LlvmMaskedLoadOp, operands, type, properties))
+
+
+def _masked_store(op: Operation, c: Conversion) -> None:
+    memref, *indices, mask, value = op.operands
+    pointer, alignment = _vector_pointer(op, memref, indices, c)
+    properties = {"alignment": IntegerAttr(alignment, i32)}
+    operands = (c.value(value), pointer, c.value(mask))
+    c.emit_effect(upstream.LlvmMaskedStoreOp, operands, properties)
+    c.replace(op)
+
+
+# ---- lanes
+
+
+def _lanes(type: Attribute) -> int:
+    llvm_type(type)  # refuses all but one dimension
+    assert isinstance(type, VectorType)
+    return type.get_shape()[0]
+
+
+def _dense(c: Conversion, type: VectorType, values: Sequence[int]) -> SSAValue:
+    attribute = DenseIntOrFPElementsAttr.from_list(type, values)  # pyright: ignore
+    return c.hoisted(llvm.ConstantOp, (), type, {"value": attribute}, ("dense", type, *values))
+
+
+def splat(c: Conversion, scalar: SSAValue, type: VectorType) -> SSAValue:
+    """All lanes of a vector of `type` hold `scalar`: made once, right behind it."""
+    undefined = c.hoisted(llvm.UndefOp, (), type, key=("undef", type))
+    zero = c.constant(0, i32)
+    one = c.hoisted(
+        llvm.InsertElementOp, (undefined, scalar, zero), type, key=("insert 0", scalar, type)
+    )
+    mask = {"mask": DenseArrayBase.from_list(i32, [0] * _lanes(type))}
+    return c.hoisted(llvm.ShuffleVectorOp, (one, one), type, mask, ("splat", scalar, type))
+
+
+def _broadcast(op: Operation, c: Conversion) -> None:
+    source, type = c.value(op.operands[0]), llvm_type(op.results[0].type)
+    assert isinstance(type, VectorType)
+    if not isinstance(source.type, VectorType):
+        c.replace(op, splat(c, source, type))
+    elif source.type == type:
+        c.replace(op, source)
+    else:
+        element = source.type.element_type
+        zero = c.constant(0, i32)
+        scalar = c.emit(upstream.LlvmExtractElementOp, (source, zero), element)
+        c.replace(op, splat(c, scalar, type))
+
+
+def _create_mask(op: Operation, c: Conversion) -> None:
+    type = op.results[0].type
+    assert isinstance(type, VectorType)
+    lanes = _lanes(type)
+    count = c.value(op.operands[0])
+    known = constant_of(count)
+    if known is not None:
+        c.replace(op, _dense(c, type, [int(lane < known) for lane in range(lanes)]))
+        return
+    # 32 bits are enough below `lanes`, and twice as many of them fit into a register as of i64.
+    count = c.hoisted(
+        upstream.LlvmSMinOp, (count, c.constant(lanes)), i64, key=("smin", count, lanes)
+    )
+    narrow = c.hoisted(llvm.TruncOp, (count,), i32, _TRUNCATES, ("trunc", count))
+    wide = VectorType(i32, (lanes,))
+    operands = (_dense(c, wide, range(lanes)), splat(c, narrow, wide))
+    predicate = {"predicate": _SIGNED_LESS_THAN}
+    c.replace(op, c.hoisted(llvm.ICmpOp, operands, type, predicate, ("mask", count, lanes)))
+
+
+_TRUNCATES: Mapping[str, Attribute] = {"overflowFlags": llvm.OverflowAttr(None)}
+
+
+def _position(op: Operation, dynamic: Sequence[SSAValue], c: Conversion) -> SSAValue:
+    static = op.properties["static_position"]
+    assert isinstance(static, DenseArrayBase)
+    positions = list(static.iter_values())
+    if len(positions) != 1:
+        raise PassFailedException(f"convert-vector-to-llvm: {op.name} needs one position")
+    position = int(positions[0])
+    return c.value(dynamic[0]) if position == DYNAMIC_INDEX else c.constant(position)
+
+
+def _extract(op: Operation, c: Conversion) -> None:
+    vector, *dynamic = op.operands
+    operands = (c.value(vector), _position(op, dynamic, c))
+    type = llvm_type(op.results[0].type)
+    c.replace(op, c.emit(upstream.LlvmExtractElementOp, operands, type))
+
+
+def _insert(op: Operation, c: Conversion) -> None:
+    value, vector, *dynamic = op.operands
+    operands = (c.value(vector), c.value(value), _position(op, dynamic, c))
+    c.replace(op, c.emit(llvm.InsertElementOp, operands, operands[0].type))
+
+
+def _shuffle(op: Operation, c: Conversion) -> None:
+    operands = [c.value(operand) for operand in op.operands]
+    if operands[0].type != operands[1].type:
+        raise PassFailedException(
+            "convert-vector-to-llvm: vector.shuffle needs equal operand types"
+        )
+    chosen = op.properties["mask"]
+    assert isinstance(chosen, DenseArrayBase)
+    mask = {"mask": DenseArrayBase.from_list(i32, [int(x) for x in chosen.iter_values()])}
+    c.replace(op, c.emit(llvm.ShuffleVectorOp, operands, llvm_type(op.results[0].type), mask))
+
+
+TABLE: Table = {
+    "vector.load": _load,
+    "vector.store": _store,
+    "vector.maskedload": _masked_load,
+    "vector.maskedstore": _masked_store,
+    "vector.broadcast": _broadcast,
+    "vector.create_mask": _create_mask,
+    "vector.extract": _extract,
+    "vector.insert": _insert,
+    "vector.shuffle": _shuffle,
+    "vector.fma": one_to_one(llvm.FMAOp, STRICT),
+    "vector.bitcast": one_to_one(llvm.BitcastOp),
+}
+
+
+class ConvertVectorToLlvmPass(ModulePass):
+    """`vector` to `llvm`; see the module."""
+
+    name = "convert-vector-to-llvm"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        convert_module(op, TABLE)

@@ -1,0 +1,132 @@
+"""Addresses of memref elements, with as few operations as the accesses of a function allow.
+
+The address of `m[i, j]` is built term by term, `base + i * stride_i`, then `+ j * stride_j`: terms whose
+operands are defined earlier come first, and each partial sum stands right behind its operands and is made
+once. So eight unrolled rows share what depends on the column, and a loop recomputes only what depends on
+its own variable. A constant added to an index (`i + 4`) becomes a constant added to the address, last,
+where the addressing modes of a machine take it for nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, MemRefType, i32
+from xdsl.dialects.llvm import GEP_USE_SSA_VAL, AddOp, GEPOp, MulOp
+from xdsl.ir import Attribute, Operation, SSAValue
+
+from jitdialects.lowering.llvm_conversion import Conversion, Descriptor, Size, llvm_type
+
+_GEP_FLAGS = IntegerAttr(0, i32)
+_WRAPS: Mapping[str, Attribute] = {"overflowFlags": IntegerAttr(0, i32)}
+_LARGEST_CONSTANT_INDEX = 2**31 - 1
+"""`llvm.getelementptr` keeps constant indices in 32 bits, and uses one value for "see the operand"."""
+
+
+def constant_of(value: SSAValue) -> int | None:
+    """The number that `value` is a constant of, or None."""
+    owner = value.owner
+    if isinstance(owner, Operation) and owner.name == "llvm.mlir.constant":
+        attribute = owner.properties["value"]
+        if isinstance(attribute, IntegerAttr):
+            return attribute.value.data
+    return None
+
+
+def split_constant(index: SSAValue) -> tuple[SSAValue | None, int]:
+    """`index` as variable part (None: there is none) + constant part; looks through `llvm.add`."""
+    total = 0
+    while True:
+        if (number := constant_of(index)) is not None:
+            return None, total + number
+        owner = index.owner
+        if not isinstance(owner, Operation) or owner.name != "llvm.add":
+            return index, total
+        lhs, rhs = owner.operands
+        if (number := constant_of(rhs)) is not None:
+            index = lhs
+        elif (number := constant_of(lhs)) is not None:
+            index = rhs
+        else:
+            return index, total
+        total += number
+
+
+def offset_pointer(c: Conversion, base: SSAValue, offset: Size, element: Attribute) -> SSAValue:
+    """`base + offset` elements; `base` itself for a constant zero."""
+    if isinstance(offset, int) and abs(offset) > _LARGEST_CONSTANT_INDEX:
+        offset = c.constant(offset)
+    constant = isinstance(offset, int)
+    if constant and offset == 0:
+        return base
+    indices = DenseArrayBase.from_list(i32, [offset if constant else GEP_USE_SSA_VAL])
+    properties: dict[str, Attribute] = {
+        "rawConstantIndices": indices,
+        "elem_type": element,
+        "noWrapFlags": _GEP_FLAGS,
+    }
+    operands = (base,) if constant else (base, offset)
+    return c.hoisted(GEPOp, operands, base.type, properties, ("gep", base, offset, element))
+
+
+def scaled(c: Conversion, index: Size, stride: Size) -> Size:
+    """`index * stride`, a number where both are."""
+    if isinstance(index, int) and isinstance(stride, int):
+        return index * stride
+    if index == 0 or stride == 0:
+        return 0
+    if index == 1:
+        return stride
+    if stride == 1:
+        return index
+    operands = (c.sized(index), c.sized(stride))
+    return c.hoisted(MulOp, operands, operands[0].type, _WRAPS, ("mul", *operands))
+
+
+def added(c: Conversion, a: Size, b: Size) -> Size:
+    """`a + b`, a number where both are."""
+    if isinstance(a, int) and isinstance(b, int):
+        return a + b
+    if a == 0:
+        return b
+    if b == 0:
+        return a
+    operands = (c.sized(a), c.sized(b))
+    return c.hoisted(AddOp, operands, operands[0].type, _WRAPS, ("add", *operands))
+
+
+def element_pointer(
+    c: Conversion, descriptor: Descriptor, indices: Sequence[SSAValue], element: Attribute
+) -> SSAValue:
+    """Pointer to the element at `indices` (i64 values) of `descriptor`."""
+    constant, terms = 0, list[tuple[int, Size]]()
+    offsets = [(index, stride) for index, stride in zip(indices, descriptor.strides, strict=True)]
+    for index, stride in offsets:
+        variable, number = split_constant(index)
+        if isinstance(stride, int):
+            constant += number * stride
+        elif number:
+            terms.append((c.depth(stride), scaled(c, number, stride)))
+        if variable is not None:
+            term = scaled(c, variable, stride)
+            terms.append((c.depth(term), term))
+    if isinstance(descriptor.offset, int):
+        constant += descriptor.offset
+    else:
+        terms.append((c.depth(descriptor.offset), descriptor.offset))
+    pointer = descriptor.aligned
+    for _, term in sorted(terms, key=_depth):
+        pointer = offset_pointer(c, pointer, term, element)
+    return offset_pointer(c, pointer, constant, element)
+
+
+def _depth(term: tuple[int, Size]) -> int:
+    return term[0]
+
+
+def access(c: Conversion, memref: SSAValue, indices: Sequence[SSAValue]) -> SSAValue:
+    """Pointer to the element of the original `memref` at the original `indices`."""
+    assert isinstance(memref.type, MemRefType)
+    element = llvm_type(memref.type.element_type)
+    converted = [c.value(index) for index in indices]
+    return element_pointer(c, c.descriptor(memref), converted, element)
