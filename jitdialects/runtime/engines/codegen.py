@@ -1,0 +1,107 @@
+"""LLVM IR text to machine code, through llvmlite. Nothing here changes what a program computes.
+
+No mid-level pass runs: vectors, unrolling and order are explicit in the IR, and code generation alone costs
+a quarter of what -O2 does. Targets are the x86-64 feature levels, so that code can be kept for machines of
+the same level. fp-contract stays at its default, under which LLVM fuses only what is flagged for it: a
+product and a sum stay two roundings.
+"""
+
+from __future__ import annotations
+
+import platform
+from functools import cache
+from importlib import import_module
+from typing import Any
+
+from xdsl.dialects.builtin import ModuleOp
+
+from jitdialects.config import FEATURE_LEVELS
+from jitdialects.errors import CompileError
+
+_TRIPLE = "x86_64-unknown-linux-gnu"
+_LEVEL_FLAGS = (
+    ("x86-64-v2", ("cx16", "popcnt", "sse3", "sse4.1", "sse4.2", "ssse3")),
+    ("x86-64-v3", ("avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe")),
+    ("x86-64-v4", ("avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl")),
+)
+"""LLVM's names of what each level adds to the one before (System V ABI, x86-64 supplement)."""
+
+
+@cache
+def _binding() -> Any:
+    """llvmlite.binding, set up once for this process."""
+    llvm: Any = import_module("llvmlite.binding")
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    # Loop strength reduction rewrites addresses that the lowering has already shared: it costs a
+    # fifth of code generation and gains nothing.
+    llvm.set_option("jitdialects", "-disable-lsr")
+    return llvm
+
+
+@cache
+def host_features() -> str:
+    """The highest feature level that this CPU has. Raises `CompileError` on other architectures."""
+    if platform.machine() not in ("x86_64", "AMD64"):
+        raise CompileError(
+            f"code generation needs an x86-64 CPU, this is {platform.machine()}: programs run "
+            "interpreted here"
+        )
+    flags: dict[str, bool] = dict(_binding().get_host_cpu_features())
+    level = FEATURE_LEVELS[0]
+    for name, needed in _LEVEL_FLAGS:
+        if not all(flags.get(flag, False) for flag in needed):
+            break
+        level = name
+    return level
+
+
+@cache
+def _target_machine(features: str) -> Any:
+    if features not in FEATURE_LEVELS:
+        raise CompileError(
+            f"unknown feature level '{features}'; known: {', '.join(FEATURE_LEVELS)}"
+        )
+    cpu = "x86-64" if features == FEATURE_LEVELS[0] else features
+    target = _binding().Target.from_triple(_TRIPLE)
+    # reloc and codemodel must be named: llvmlite's defaults are static and large.
+    return target.create_target_machine(cpu=cpu, opt=2, reloc="pic", codemodel="small")
+
+
+def function_attributes(features: str) -> tuple[str, ...]:
+    """LLVM attributes that every function gets on `features`."""
+    if features == "x86-64-v4":
+        # Else LLVM splits 16 lanes in two, for fear of lower clocks.
+        return ("nounwind", '"prefer-vector-width"="512"')
+    return ("nounwind",)
+
+
+def _parse(llvm_ir: str, machine: Any) -> Any:
+    try:
+        module = _binding().parse_assembly(llvm_ir)
+    except RuntimeError as error:
+        raise CompileError(f"LLVM refuses the IR text: {error}") from error
+    module.triple = _TRIPLE
+    module.data_layout = str(machine.target_data)
+    return module
+
+
+def emit_object(llvm_ir: str, features: str) -> bytes:
+    """A relocatable ELF object for `features`. Raises `CompileError` for text that LLVM refuses."""
+    machine = _target_machine(features)
+    return machine.emit_object(_parse(llvm_ir, machine))
+
+
+def emit_assembly(llvm_ir: str, features: str) -> str:
+    """The same code as assembly text."""
+    machine = _target_machine(features)
+    return machine.emit_assembly(_parse(llvm_ir, machine))
+
+
+def compile_llvm_module(module: ModuleOp, features: str) -> bytes:
+    """An llvm dialect module as a shared library, whose dynamic symbols are its external functions."""
+    from jitdialects.runtime.engines.elf_link import link
+    from jitdialects.runtime.engines.llvm_text import llvm_ir
+
+    text = llvm_ir(module, function_attributes(features))
+    return link([emit_object(text, features)])

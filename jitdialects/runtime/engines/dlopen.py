@@ -1,0 +1,136 @@
+"""Shared libraries through the dynamic linker: `dlopen`, `dlsym`, `dlclose`.
+
+A library is written to a private folder under a temporary name and renamed, so that no process ever maps a
+half-written file, and never written twice: its name holds a digest of its bytes. A file found there is
+compared with the bytes before it is loaded, because a truncated library is a bus error, not an exception.
+Where nothing may be executed from that folder, an anonymous memory file serves instead; profilers then show
+no names.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import hashlib
+import os
+import re
+import stat
+import tempfile
+import threading
+from itertools import count
+from pathlib import Path
+
+from jitdialects.errors import Error
+
+_DIGEST_BYTES = 16
+_serial = count()
+
+
+class LoadError(Error):
+    """Compiled code that cannot be loaded, or a symbol that it does not have."""
+
+
+def _dynamic_linker() -> ctypes.CDLL:
+    library = ctypes.CDLL(None)
+    library.dlsym.restype = ctypes.c_void_p
+    library.dlsym.argtypes = (ctypes.c_void_p, ctypes.c_char_p)
+    library.dlclose.argtypes = (ctypes.c_void_p,)
+    return library
+
+
+class DlopenLibrary:
+    """A library that the dynamic linker holds."""
+
+    def __init__(self, handle: int, name: str) -> None:
+        self._handle: int | None = handle
+        self._name = name
+        self._linker = _dynamic_linker()
+
+    def address(self, symbol: str) -> int:
+        """Address of an exported symbol."""
+        if self._handle is None:
+            raise LoadError(f"library {self._name} is closed")
+        found = self._linker.dlsym(self._handle, symbol.encode())
+        if not found:
+            raise LoadError(f"library {self._name} has no symbol {symbol!r}")
+        return int(found)
+
+    def close(self) -> None:
+        """Unload. Addresses taken before are invalid afterwards."""
+        if self._handle is not None:
+            self._linker.dlclose(self._handle)
+            self._handle = None
+
+
+class DlopenEngine:
+    """Loads shared libraries from `folder`; without one, from a temporary folder of this process."""
+
+    def __init__(self, folder: Path | None = None) -> None:
+        self._temporary = None if folder else tempfile.TemporaryDirectory(prefix="jitdialects-")
+        self.folder = folder if folder else Path(self._temporary.name)  # pyright: ignore
+        self._lock = threading.Lock()
+
+    def load(self, data: bytes, name: str) -> DlopenLibrary:
+        """Load the library `data`. Raises `LoadError` where the dynamic linker refuses it."""
+        try:
+            path = str(self.store(data, name))
+            return DlopenLibrary(_dlopen(path), name)
+        except (OSError, LoadError) as error:
+            return self._load_from_memory(data, name, error)
+
+    def store(self, data: bytes, name: str) -> Path:
+        """Write `data` under its name and digest, unless the same bytes are there already."""
+        digest = hashlib.blake2b(data, digest_size=_DIGEST_BYTES).hexdigest()
+        path = self.folder / f"{_file_name(name)}-{digest}.so"
+        private_folder(self.folder)
+        with contextlib.suppress(FileNotFoundError):
+            if path.read_bytes() == data:
+                return path
+        descriptor, temporary = tempfile.mkstemp(dir=self.folder, suffix=".tmp")
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(data)
+            os.replace(temporary, path)
+        except OSError:
+            with contextlib.suppress(OSError):
+                os.unlink(temporary)
+            raise
+        return path
+
+    def _load_from_memory(self, data: bytes, name: str, cause: Exception) -> DlopenLibrary:
+        try:
+            descriptor = os.memfd_create(_file_name(name), os.MFD_CLOEXEC)
+        except OSError as error:
+            raise LoadError(
+                f"cannot load {name}: {cause}; no memory file either: {error}"
+            ) from cause
+        try:
+            with os.fdopen(descriptor, "wb", closefd=False) as file:
+                file.write(data)
+            # The dynamic linker compares path strings: a number used again would give the old library.
+            dots = "./" * (next(_serial) % 512)
+            with self._lock:
+                return DlopenLibrary(_dlopen(f"/proc/self/fd/{dots}{descriptor}"), name)
+        except LoadError as error:
+            raise LoadError(f"cannot load {name}: {error.message}") from cause
+        finally:
+            os.close(descriptor)
+
+
+def private_folder(folder: Path) -> None:
+    """Make `folder`, readable by this user only. Refuses one that others may write to."""
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    status = folder.stat()
+    if status.st_uid != os.getuid() or status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        raise LoadError(f"folder {folder} may be written by others; code is not loaded from it")
+
+
+def _file_name(name: str) -> str:
+    return re.sub(r"[^A-Za-z0-9_.-]", "_", name)[:80] or "kernel"
+
+
+def _dlopen(path: str) -> int:
+    try:
+        return ctypes.CDLL(path, mode=os.RTLD_NOW | os.RTLD_LOCAL)._handle  # pyright: ignore
+    except OSError as error:
+        raise LoadError(str(error)) from error
