@@ -320,22 +320,21 @@ def _reshape(
             facts.require_at_most(0, size, error)
     if holes:
         known = [s for s in sizes if s != -1]
-        sizes[holes[0]] = _quotient(source, known, error)
+        for size in known:
+            facts.require_at_most(1, size, error)  # beside a 0 any size would do
+        sizes[holes[0]] = _quotient(source, known)
     facts.require_equal(dims.product(sizes), dims.product(source), error)
     return tuple(sizes)
 
 
-def _quotient(source: Shape, known: Sequence[Dim], error: ShapeError) -> Dim:
+def _quotient(source: Shape, known: Sequence[Dim]) -> Dim:
     """`product(source) // product(known)`, equal factors cancelled first so that it stays affine."""
     left, right = list(source), list(known)
     for factor in known:
-        if factor in left and factor != 0:
+        if factor in left:
             left.remove(factor)
             right.remove(factor)
-    total, divisor = dims.product(left), dims.product(right)
-    if divisor == 0:
-        raise error
-    return dims.floordiv(total, divisor)
+    return dims.floordiv(dims.product(left), dims.product(right))
 
 
 def _broadcast_to(

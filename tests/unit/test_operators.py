@@ -114,6 +114,20 @@ def test_reshape_fills_the_hole_and_stays_affine() -> None:
     assert infer(((6, 4),), hole, (None,), FACTS) == (3, 8)
 
 
+def test_reshape_with_a_hole_demands_sizes_that_determine_it() -> None:
+    demands: list[tuple[dims.Dim, dims.Dim]] = []
+
+    class Facts(_Anything):
+        def require_at_most(self, x: dims.Dim, y: dims.Dim, error: Exception) -> None:
+            demands.append((x, y))
+
+    size = dims.sub(dims.symbol("n"), 1)  # 0 for n = 1, where NumPy refuses
+    OPERATORS["reshape"].infer_shape(
+        ((4, size), ()), {"shape": ShapeSpec((-1, OperandRef(1)))}, (None, size), Facts()
+    )
+    assert (1, size) in demands
+
+
 REFUSALS = [
     ("reshape", ((6,),), {"shape": ShapeSpec((4,))}, ShapeError, "as many elements"),
     ("reshape", ((6,),), {"shape": ShapeSpec((-1, -1))}, ShapeError, "at most one"),
