@@ -116,7 +116,7 @@ def _left_shift(call: Call) -> Array:
 
 def _right_shift(call: Call) -> Array:
     x, y = call.operands
-    return x >> np.where((y >= 0) & (y < 64), y, 63)
+    return np.asarray(x >> np.where((y >= 0) & (y < 64), y, 63))
 
 
 def _where(call: Call) -> Array:

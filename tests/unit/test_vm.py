@@ -64,6 +64,7 @@ def test_shifts_past_the_width() -> None:
     x, y = np.array([5, -5, 5, -5, 5, -5]), np.array([64, 64, -1, -1, 1, 1])
     assert run("left_shift", x, y).tolist() == [0, 0, 0, 0, 10, -10]
     assert run("right_shift", x, y).tolist() == [0, -1, 0, -1, 2, -3]
+    assert run("right_shift", np.array(-5), np.array(64)).tolist() == -1
 
 
 def test_float_to_integer_out_of_range_is_the_smallest_integer() -> None:
