@@ -6,7 +6,16 @@ import numpy as np
 import pytest
 
 from jitdialects.bytecode import dims
-from jitdialects.bytecode.attributes import At, Ellipsis, IndexSpec, Ints, NewAxis, ShapeSpec, Slice
+from jitdialects.bytecode.attributes import (
+    At,
+    Ellipsis,
+    IndexSpec,
+    Ints,
+    NewAxis,
+    OperandRef,
+    ShapeSpec,
+    Slice,
+)
 from jitdialects.bytecode.dtypes import (
     BOOL,
     FLOAT32,
