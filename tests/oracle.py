@@ -149,7 +149,7 @@ def matmul(x: Array, y: Array) -> Array:
     if x.dtype != F32:
         return np.asarray(np.matmul(x, y))  # int64 wraps: any order gives the same
     if y.ndim == 1:
-        rows = x.reshape(-1, x.shape[-1])
+        rows = np.atleast_2d(x)
         return ordered_sum(rows, y).reshape(x.shape[:-1])
     product = ordered_matmul(np.atleast_2d(x), y)
     return product if x.ndim == 2 else product[0]
