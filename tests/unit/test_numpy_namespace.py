@@ -1,0 +1,235 @@
+"""`jitdialects.numpy` against NumPy: results, promotion, names."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import pytest
+
+import jitdialects as jd
+import jitdialects.numpy as jnp
+from jitdialects.bytecode.operators import OPERATORS
+
+RNG = np.random.default_rng(3)
+SHAPES = [
+    ((), ()),
+    ((3,), (3,)),
+    ((2, 3), (3,)),
+    ((2, 1), (1, 4)),
+    ((0, 3), (1, 3)),
+    ((5, 1, 2), (3, 1)),
+]
+VALUES = {
+    "float32": lambda s: (RNG.standard_normal(s) * 4).astype(np.float32),
+    "int64": lambda s: RNG.integers(-9, 9, s),
+    "bool": lambda s: RNG.integers(0, 2, s).astype(bool),
+}
+LAYOUTS = {
+    "contiguous": lambda a: a,
+    "reversed": lambda a: np.flip(np.flip(a).copy()),
+    "fortran": lambda a: np.asfortranarray(a),
+    "every second": lambda a: np.repeat(a, 2, -1)[..., ::2] if a.ndim else a,
+}
+
+
+def units(got: np.ndarray, want: np.ndarray) -> int:
+    """The largest distance in units in the last place; NaN and infinities must agree."""
+    finite = np.isfinite(want)
+    np.testing.assert_array_equal(got[~finite], want[~finite])
+    lines = [a[finite].view(np.int32).astype(np.int64) for a in (got, want)]
+    ordered = [np.where(i < 0, -(i & 0x7FFFFFFF), i) for i in lines]
+    return int(np.max(np.abs(ordered[0] - ordered[1]), initial=0))
+
+
+def check(got: jd.Array, want: object, ulp: int = 0) -> None:
+    expected, actual = np.asarray(want), np.asarray(got)
+    assert (actual.dtype, actual.shape) == (expected.dtype, expected.shape)
+    if ulp:
+        assert units(np.atleast_1d(actual), np.atleast_1d(expected)) <= ulp
+    else:
+        np.testing.assert_array_equal(actual, expected)
+
+
+# ---- operators ---------------------------------------------------------------------------------
+
+BINARY = {
+    "float32": "add subtract multiply divide minimum maximum",
+    "int64": "add subtract multiply minimum maximum left_shift right_shift",
+    "bool": "add multiply minimum maximum",
+}
+COMPARING = "equal not_equal less less_equal greater greater_equal logical_and logical_or"
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("shapes", SHAPES, ids=str)
+@pytest.mark.parametrize("dtype", VALUES)
+def test_binary_operators(dtype: str, shapes: tuple, layout: str) -> None:
+    x, y = (LAYOUTS[layout](np.asarray(VALUES[dtype](s))) for s in shapes)
+    for name in (*BINARY[dtype].split(), *COMPARING.split()):
+        with np.errstate(all="ignore"):
+            check(getattr(jnp, name)(jnp.asarray(x), y), getattr(np, name)(x, y))
+
+
+@pytest.mark.parametrize("shape", [(), (7,), (3, 4), (0, 2)], ids=str)
+def test_unary_operators(shape: tuple) -> None:
+    x = np.asarray(VALUES["float32"](shape))
+    for name in ("negative", "abs", "absolute", "sqrt", "logical_not"):
+        with np.errstate(all="ignore"):
+            check(getattr(jnp, name)(x), getattr(np, name)(x))
+    for name in ("exp", "tanh"):
+        check(getattr(jnp, name)(x), getattr(np, name)(x), ulp=4)
+    i = np.asarray(VALUES["int64"](shape))
+    for name in ("negative", "abs", "logical_not"):
+        check(getattr(jnp, name)(i), getattr(np, name)(i))
+
+
+def test_special_values() -> None:
+    x = np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, 1e-45, 3e38], np.float32)
+    with np.errstate(all="ignore"):
+        check(jnp.exp(x), np.exp(x), ulp=4)
+        check(jnp.tanh(x), np.tanh(x), ulp=4)
+        check(jnp.sqrt(x), np.sqrt(x))
+        check(jnp.asarray(x) / 0, x / np.float32(0))
+    pairs = np.array([[0.0, -0.0], [-0.0, 0.0], [np.nan, 1.0], [1.0, np.nan]], np.float32)
+    low, high = np.asarray(jnp.minimum(*pairs.T)), np.asarray(jnp.maximum(*pairs.T))
+    assert np.signbit(low[:2]).all() and not np.signbit(high[:2]).any()
+    assert np.isnan(low[2:]).all() and np.isnan(high[2:]).all()
+
+
+@pytest.mark.parametrize("shape", [(), (5,), (3, 70), (2, 3, 4), (0,), (4, 0)], ids=str)
+@pytest.mark.parametrize("dtype", VALUES)
+def test_reductions(dtype: str, shape: tuple) -> None:
+    x = np.asarray(VALUES[dtype](shape))
+    for axis, keepdims in product((None, -1) if shape else (None,), (False, True)):
+        got = jnp.sum(x, axis=axis, keepdims=keepdims)
+        want = x.sum(axis=axis, keepdims=keepdims)
+        assert got.dtype == want.dtype and got.shape == want.shape
+        np.testing.assert_allclose(np.asarray(got), want, rtol=1e-5, atol=1e-4)
+        if dtype != "float32":
+            check(got, want)
+        if x.size:
+            check(jnp.max(x, axis=axis, keepdims=keepdims), x.max(axis=axis, keepdims=keepdims))
+
+
+@pytest.mark.parametrize(
+    "shapes",
+    [((3, 4), (4, 2)), ((4,), (4, 2)), ((3, 4), (4,)), ((4,), (4,)), ((3, 0), (0, 2))],
+    ids=str,
+)
+def test_matmul(shapes: tuple) -> None:
+    x, y = (VALUES["float32"](s) for s in shapes)
+    for got in (jnp.matmul(x, y), jnp.dot(x, y), jnp.asarray(x) @ y, x @ jnp.asarray(y)):
+        want = x @ y
+        assert got.shape == want.shape and got.dtype == want.dtype
+        np.testing.assert_allclose(np.asarray(got), want, rtol=1e-5, atol=1e-5)
+    i, j = (VALUES["int64"](s) for s in shapes)
+    check(jnp.matmul(i, j), i @ j)
+
+
+def test_shapes_and_casts() -> None:
+    x = VALUES["float32"]((2, 3, 4))
+    check(jnp.reshape(x, (4, -1)), x.reshape(4, -1))
+    check(jnp.permute_dims(x, (2, 0, 1)), x.transpose(2, 0, 1))
+    check(jnp.transpose(x), x.T)
+    check(jnp.matrix_transpose(x), np.matrix_transpose(x))
+    check(jnp.asarray(x).transpose(1, 0, 2), x.transpose(1, 0, 2))
+    check(jnp.broadcast_to(x[0, 0], (2, 3, 4)), np.broadcast_to(x[0, 0], (2, 3, 4)))
+    check(jnp.astype(x, jnp.int64), x.astype(np.int64))
+    check(jnp.astype(x > 0, jnp.float32), (x > 0).astype(np.float32))
+    check(jnp.where(x > 0, x, 0), np.where(x > 0, x, np.float32(0)))
+    out_of_range = np.array([np.nan, np.inf, -np.inf, 1e30, -1e30], np.float32)
+    assert (np.asarray(jnp.astype(out_of_range, jnp.int64)) == -(2**63)).all()
+
+
+def test_making_arrays() -> None:
+    check(jnp.asarray([[1, 2], [3, 4]]), np.array([[1, 2], [3, 4]]))
+    check(jnp.asarray([1.5, 2]), np.array([1.5, 2], np.float32))
+    check(jnp.asarray(np.arange(3.0), dtype=jnp.float32), np.arange(3, dtype=np.float32))
+    check(jnp.asarray(True), np.array(True))
+    check(jnp.zeros((2, 3)), np.zeros((2, 3), np.float32))
+    check(jnp.ones(3, jnp.int64), np.ones(3, np.int64))
+    check(jnp.full((2,), 7), np.full((2,), 7))
+    check(jnp.full((2,), 7, jnp.bool_), np.full((2,), True))
+    like = np.ones((2, 3), np.int64)
+    check(jnp.zeros_like(like), np.zeros_like(like))
+    check(jnp.ones_like(like), like)
+    x = jnp.asarray([1.0])
+    assert jnp.asarray(x) is x and jnp.asarray(x, jnp.int64).dtype == np.int64
+
+
+def test_compositions() -> None:
+    x = VALUES["float32"]((3, 5))
+    check(jnp.relu(x), np.maximum(x, 0))
+    check(jnp.clip(x, -1, 1.5), np.clip(x, np.float32(-1), np.float32(1.5)))
+    e = np.exp(x - x.max(-1, keepdims=True))
+    np.testing.assert_allclose(np.asarray(jnp.softmax(x)), e / e.sum(-1, keepdims=True), rtol=1e-5)
+
+
+# ---- promotion ---------------------------------------------------------------------------------
+
+OPERANDS = {
+    "float32": np.array([1, 2], np.float32),
+    "int64": np.array([1, 2]),
+    "bool": np.array([True, False]),
+    "float": 2.5,
+    "int": 3,
+    "pybool": True,
+    "np.float32": np.float32(2),
+    "np.float64": np.float64(2),
+    "np.int64": np.int64(2),
+    "np.int32": np.int32(2),
+    "np.bool": np.True_,
+}
+SUPPORTED = ("float32", "int64", "bool")
+
+
+def numpys(function: object, *operands: object) -> np.ndarray | None:
+    """What NumPy computes, or None where it refuses."""
+    try:
+        with np.errstate(all="ignore"):
+            return np.asarray(function(*operands))
+    except TypeError:
+        return None
+
+
+@pytest.mark.parametrize("name", ["add", "subtract", "divide", "maximum", "less", "where"])
+@pytest.mark.parametrize("left, right", list(product(("float32", "int64", "bool"), OPERANDS)))
+def test_promotion_is_numpys_or_refused(name: str, left: str, right: str) -> None:
+    """The same dtype and values where NumPy stays within what is supported; one refusal elsewhere."""
+    for pair in ((OPERANDS[left], OPERANDS[right]), (OPERANDS[right], OPERANDS[left])):
+        operands = (np.array([True, False]), *pair) if name == "where" else pair
+        want = numpys(getattr(np, name), *operands)
+        inputs = [np.result_type(*pair).name, *(x.dtype.name for x in pair if hasattr(x, "dtype"))]
+        if want is None or want.dtype.name not in SUPPORTED or not set(inputs) <= set(SUPPORTED):
+            with pytest.raises(jd.DTypeError) as caught:
+                getattr(jnp, name)(*operands)
+            assert "\n" not in str(caught.value)
+        else:
+            check(getattr(jnp, name)(*operands), want)
+
+
+# ---- names -------------------------------------------------------------------------------------
+
+
+def test_every_operator_of_the_table_is_here() -> None:
+    spelled = {"cast": "astype"}
+    methods = {"getitem", "setitem", "size"}  # x[...], x.at[...].set(), x.shape
+    for name, operator in OPERATORS.items():
+        if name not in methods:
+            function = getattr(jnp, spelled.get(name, name))
+            assert function.__doc__, name
+            if operator.arity <= 2 and not operator.attributes:
+                assert function.__doc__ == operator.doc
+
+
+def test_every_public_name_exists_and_is_documented() -> None:
+    for name in jnp.__all__:
+        assert hasattr(jnp, name), name
+
+
+def test_a_missing_name_says_what_there_is() -> None:
+    with pytest.raises(AttributeError, match="has no 'sin' yet; it has: .*tanh") as caught:
+        _ = jnp.sin
+    assert isinstance(caught.value, jd.Error) and "\n" not in str(caught.value)
+    assert not hasattr(jnp, "concat")
