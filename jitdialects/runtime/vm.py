@@ -1,13 +1,16 @@
 """The register machine: runs any verified program on any input at once.
 
 A function runs block by block over a register file; operators are computed by `tier0`. Each block has an
-execution count in the function's profile. At the end of a block, blocks of dead values become free
+execution count in the function's profile; a function with a hot block is handed to the compile service,
+and calls that its code fits are served by that from then on. At the end of a block, blocks of dead values become free
 (`MemoryPool.safe_point`). The first failing instruction in program order raises, with its location;
 whatever is raised, machine and pool stay usable.
 """
 
 from __future__ import annotations
 
+import time
+import weakref
 from collections.abc import Sequence
 from typing import NoReturn
 
@@ -16,9 +19,19 @@ import numpy as np
 from jitdialects.bytecode.attributes import Ints
 from jitdialects.bytecode.operators import OPERATORS
 from jitdialects.bytecode.program import Function, Instruction, Program
+from jitdialects.bytecode.signature import Signature
 from jitdialects.bytecode.verifier import verify
+from jitdialects.config import config
 from jitdialects.errors import ArgumentError, DTypeError, Error, ShapeError
+from jitdialects.runtime.cache import CacheEntry, CacheKey, KernelCache
+from jitdialects.runtime.dispatch import ClassKey, class_of, class_of_signature, type_of
+from jitdialects.runtime.identity import compiler_version, feature_level, fingerprint
+from jitdialects.runtime.messages import CompileRequest
+from jitdialects.runtime.policy import Policy
 from jitdialects.runtime.pool import MemoryPool, default_pool
+from jitdialects.runtime.profile import Miss, Profile, ShapeHistory
+from jitdialects.runtime.service import CompileService, default_service
+from jitdialects.runtime.stats import indicators
 from jitdialects.runtime.tier0 import Site
 from jitdialects.runtime.values import (
     Array,
@@ -36,14 +49,27 @@ CALL_DEPTH = 100
 
 
 class VM:
-    """A virtual machine for one program, with its own profile. Threads may share it."""
+    """A virtual machine for one program, with its own profile. Threads may share it.
 
-    def __init__(self, program: Program, pool: MemoryPool | None = None) -> None:
+    `policy` decides when and for which shapes functions are compiled, `pool` gives memory, `service`
+    compiles; each is the process's own unless given.
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        policy: Policy | None = None,
+        pool: MemoryPool | None = None,
+        service: CompileService | None = None,
+    ) -> None:
         verify(program)
         self.program = program
+        self.policy = Policy() if policy is None else policy
         self.pool = default_pool if pool is None else pool
+        self.service = default_service if service is None else service
+        self.functions = {f.name: FunctionCode(program, f) for f in program.functions}
         self._constants = tuple(map(from_constant, program.constants))
-        self._code = {f.name: FunctionCode(f) for f in program.functions}
+        _machines.add(self)
 
     def run(self, name: str, *arguments: object) -> tuple[Array, ...]:
         """Call function `name`; the results are arrays that belong to the caller.
@@ -51,25 +77,29 @@ class VM:
         Arguments are NumPy arrays (never written, never aliased by results), NumPy scalars or Python
         scalars. Weak results are rank-0 arrays of bool, int64 or float64, as NumPy would make them.
         """
-        code = self._code.get(name)
+        code = self.functions.get(name)
         if code is None:
-            names = ", ".join(f"@{n}" for n in self._code) or "none"
+            names = ", ".join(f"@{n}" for n in self.functions) or "none"
             raise ArgumentError(f"the program has no function @{name} (it has: {names})")
-        expected = code.function.parameters
-        if len(arguments) != expected:
-            raise ArgumentError(f"@{name} takes {expected} argument(s), got {len(arguments)}")
-        values = [from_argument(a, p, f"@{name}") for p, a in enumerate(arguments)]
+        if len(arguments) != code.function.parameters:
+            raise ArgumentError(
+                f"@{name} takes {code.function.parameters} argument(s), got {len(arguments)}"
+            )
+        started = time.monotonic()
         try:
-            with np.errstate(all="ignore"):
-                return export(self._call(code, values, 0), self.pool)
+            results = self._run_compiled(code, arguments)
+            if results is None:
+                values = [from_argument(a, p, f"@{name}") for p, a in enumerate(arguments)]
+                with np.errstate(all="ignore"):
+                    results = self._call(code, values, 0)
+            return export(results, self.pool)
         except Error as error:
             # the frames of the interpreter would keep the arrays of this run alive
             raise error.with_traceback(None) from None
         finally:
             self.pool.safe_point()
-
-    def _call(self, code: FunctionCode, values: Sequence[Value], depth: int) -> Sequence[Value]:
-        return _Interpreter(self, code, depth).run(values)
+            ended = time.monotonic()
+            indicators.add_run(ended, ended - started)
 
     def call(self, name: str, values: Sequence[Value], depth: int) -> Sequence[Value]:
         """A call from bytecode, `depth` calls below `run`."""
@@ -78,23 +108,157 @@ class VM:
                 f"@{name}: calls nest deeper than {CALL_DEPTH}; "
                 "let the recursion end earlier or write it as a loop"
             )
-        return self._call(self._code[name], values, depth)
+        return self._call(self.functions[name], values, depth)
 
     def constant(self, number: int) -> Value:
         """Entry `number` of the constant pool."""
         return self._constants[number]
 
+    def wait(self) -> None:
+        """Return when nothing of this machine's functions waits for the compiler."""
+        own = {code.fingerprint for code in self.functions.values()}
+        self.service.wait(lambda key: key.fingerprint in own)
+
+    def block_counts(self) -> list[dict[str, object]]:
+        """Executions of every block, and calls that compiled code served, as plain data."""
+        return [
+            {"function": name, "block": block.name, "executions": count, "served": served}
+            for name, code in self.functions.items()
+            for block, count, served in zip(
+                code.function.blocks,
+                code.profile.counts,
+                (code.profile.served, *[0] * len(code.function.blocks)),
+                strict=False,
+            )
+        ]
+
+    # ---- tiers ---------------------------------------------------------------------------------
+
+    def _run_compiled(
+        self, code: FunctionCode, arguments: Sequence[object]
+    ) -> Sequence[Value] | None:
+        """The results from compiled code; None if there is none that fits the call."""
+        if code.version != self.service.cache.version:
+            code.refresh(self.service.cache)
+        if not code.entries:
+            return None
+        for entry in code.entries.get(class_of(arguments), ()):
+            results = entry.kernel.invoke(arguments, self.pool)
+            if results is not None:
+                reply, now = entry.kernel.reply, indicators.now
+                entry.hits += 1
+                code.profile.served += 1
+                now.hits += 1
+                now.operators += reply.operators
+                now.operators_fused += reply.operators_fused
+                return results
+        return None
+
+    def _call(self, code: FunctionCode, values: Sequence[Value], depth: int) -> Sequence[Value]:
+        results = self._run_compiled(code, values)
+        if results is not None:
+            return results
+        was_hot = self.policy.is_hot(code.profile)
+        if was_hot:
+            self._miss(code, values)
+        results = _Interpreter(self, code, depth).run(values)
+        history = code.history(values)
+        history.add(values)
+        if not was_hot and self.policy.is_hot(code.profile):
+            self._request(code, history, values)
+        return results
+
+    def _miss(self, code: FunctionCode, values: Sequence[Value]) -> None:
+        history = code.history(values)
+        code.profile.missed += 1
+        code.profile.last_miss = Miss.of(history.types, values)
+        indicators.now.misses += 1
+        self._request(code, history, values)
+
+    def _request(self, code: FunctionCode, history: ShapeHistory, values: Sequence[Value]) -> None:
+        """Have the first of the policy's signatures compiled that was not yet tried in vain."""
+        service = self.service
+        shapes = tuple(map(shape_of, values))
+        for signature in self.policy.signatures(code.function.name, history, shapes):
+            key = self.key(code, signature)
+            tried = key in code.keys
+            code.keys[key] = signature
+            if service.is_pending(key):
+                return
+            if service.cache.find(key) is not None:
+                if tried:
+                    continue  # its guards refuse this very call
+                code.version = -1
+                return
+            if key not in service.failures:
+                service.submit(key, lambda s=signature: self._request_bytes(s))
+                return
+
+    def key(self, code: FunctionCode, signature: Signature) -> CacheKey:
+        """The key of `signature` as this machine would have it compiled now."""
+        return CacheKey(
+            code.fingerprint,
+            str(signature),
+            feature_level(),
+            compiler_version(),
+            config.numerics,
+            self.policy.fuse,
+        )
+
+    def _request_bytes(self, signature: Signature) -> bytes:
+        return CompileRequest(
+            self.program.to_bytes(),
+            signature.function,
+            str(signature),
+            feature_level(),
+            config.numerics,
+            self.policy.fuse,
+            config.dump is not None,
+        ).encode()
+
 
 class FunctionCode:
-    """A function ready to run: its operator instructions as sites, and block counters."""
+    """A function ready to run: its operator instructions as sites, its profile, its compiled code."""
 
-    def __init__(self, function: Function) -> None:
+    def __init__(self, program: Program, function: Function) -> None:
         self.function = function
-        self.counts = [0] * len(function.blocks)
+        self.fingerprint = fingerprint(program, function.name)
+        self.profile = Profile([0] * len(function.blocks))
         self.blocks: list[list[Site | Instruction]] = [
             [Site(i) if i.opcode in OPERATORS else i for i in block.instructions]
             for block in function.blocks
         ]
+        self.keys: dict[CacheKey, Signature] = {}
+        """What was asked for, in this order."""
+        self.entries: dict[ClassKey | None, list[CacheEntry]] = {}
+        self.version = -1
+
+    def refresh(self, cache: KernelCache) -> None:
+        """Look up what was asked for in a cache that has changed."""
+        self.version = cache.version
+        entries: dict[ClassKey | None, list[CacheEntry]] = {}
+        for key, signature in list(self.keys.items()):
+            found = cache.find(key)
+            if found is not None:
+                entries.setdefault(class_of_signature(signature), []).append(found)
+        self.entries = entries
+
+    def history(self, values: Sequence[Value]) -> ShapeHistory:
+        """The calls so far of the class of `values`."""
+        histories = self.profile.histories
+        key = class_of(values)
+        found = histories.get(key)
+        if found is None:
+            found = histories[key] = ShapeHistory(tuple(map(type_of, values)))
+        return found
+
+
+_machines: weakref.WeakSet[VM] = weakref.WeakSet()
+
+
+def machines() -> list[VM]:
+    """Every machine that is in use."""
+    return list(_machines)
 
 
 class _Interpreter:
@@ -110,9 +274,10 @@ class _Interpreter:
     def run(self, values: Sequence[Value]) -> Sequence[Value]:
         self.registers[: len(values)] = values
         code, pool = self.code, self.vm.pool
+        counts = code.profile.counts
         block: int | None = 0
         while block is not None:
-            code.counts[block] += 1
+            counts[block] += 1
             for step in code.blocks[block][:-1]:
                 self._step(step)
             terminator = code.blocks[block][-1]

@@ -1,0 +1,116 @@
+"""The kernel cache of a process: compiled code by what it was compiled from and for.
+
+An entry never changes; other bytecode, another signature, numerics mode, feature level or compiler is
+another key. The cache has a version that every change raises, so that who keeps kernels at hand knows
+when to look again, and every entry has the version at which it came.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, fields
+
+from jitdialects.bytecode.signature import parse
+from jitdialects.runtime.dispatch import Kernel, differences
+from jitdialects.runtime.engines import LoadedLibrary
+from jitdialects.runtime.messages import CompileReply
+
+
+@dataclass(frozen=True)
+class CacheKey:
+    """Everything that compiled code depends on."""
+
+    fingerprint: str
+    """Of the bytecode of the function and of what it calls."""
+    signature: str
+    features: str
+    compiler: str
+    numerics: str = "strict"
+    fuse: bool = True
+
+
+@dataclass
+class CacheEntry:
+    """A kernel, the version of the cache at which it came, and how many calls it has served."""
+
+    key: CacheKey
+    kernel: Kernel
+    version: int
+    hits: int = 0
+
+
+Load = Callable[[bytes, str], LoadedLibrary]
+
+
+def _load(data: bytes, name: str) -> LoadedLibrary:
+    from jitdialects.runtime.engines.dlopen import load
+
+    return load(data, name)
+
+
+class KernelCache:
+    """Kernels by key; safe to use from several threads. `load` makes the bytes of code callable."""
+
+    def __init__(self, load: Load = _load) -> None:
+        self.version = 0
+        self._load = load
+        self._entries: dict[CacheKey, CacheEntry] = {}
+        self._lock = threading.Lock()
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def __iter__(self) -> Iterator[CacheEntry]:
+        return iter(list(self._entries.values()))
+
+    def find(self, key: CacheKey) -> CacheEntry | None:
+        """The entry for exactly this key."""
+        return self._entries.get(key)
+
+    def store(self, key: CacheKey, reply: CompileReply) -> CacheEntry:
+        """Load the code of a reply and keep it; an entry that is there already wins."""
+        library = self._load(reply.library, key.signature)
+        kernel = Kernel(parse(key.signature), reply, library.address(reply.entry), library)
+        with self._lock:
+            if key not in self._entries:
+                self.version += 1
+                self._entries[key] = CacheEntry(key, kernel, self.version)
+            return self._entries[key]
+
+    def clear(self) -> None:
+        """Forget everything. Code that is running stays loaded until it returns."""
+        with self._lock:
+            self._entries.clear()
+            self.version += 1
+
+    def after_fork(self) -> None:
+        """Another thread of the parent may have held the lock."""
+        self._lock = threading.Lock()
+
+    def explain(self, key: CacheKey, values: Sequence[int | None] = ()) -> str:
+        """Why a call of the exact signature in `key` finds no code: what differs, entry by entry.
+
+        `values`: the integer scalars among its arguments, None for the others.
+        """
+        lines: list[str] = []
+        for entry in self:
+            if entry.key.fingerprint != key.fingerprint:
+                continue
+            found = list(_field_differences(key, entry.key))
+            found += differences(entry.kernel, parse(key.signature), values)
+            lines.append(f"{entry.key.signature}: {'; '.join(found) or 'fits'}")
+        if not lines:
+            return f"no entry for this bytecode (fingerprint {key.fingerprint[:8]})"
+        return "\n".join(lines)
+
+
+def _field_differences(wanted: CacheKey, entry: CacheKey) -> Iterator[str]:
+    for each in fields(CacheKey):
+        x, y = getattr(wanted, each.name), getattr(entry, each.name)
+        if x != y and each.name != "signature":
+            yield f"{each.name}: {x}, entry has {y}"
+
+
+default_cache = KernelCache()
+"""The cache of the process."""

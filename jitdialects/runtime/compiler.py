@@ -1,0 +1,50 @@
+"""The compiler as a function of bytes: a compile request in, a compile reply out.
+
+The one module of the runtime that imports xDSL and llvmlite, and only when it is called.
+"""
+
+from __future__ import annotations
+
+import time
+
+from jitdialects.bytecode.program import Program
+from jitdialects.bytecode.signature import parse
+from jitdialects.errors import CompileError, Error
+from jitdialects.runtime.messages import CompileRequest, encode_error, encode_reply
+
+ENTRY = "jd_entry"
+
+
+def compile_request(data: bytes) -> bytes:
+    """Serve one request. What this version cannot compile is a reply with an error."""
+    from xdsl.utils.exceptions import PassFailedException, VerifyException
+
+    try:
+        return _compile(CompileRequest.decode(data))
+    except (Error, PassFailedException, VerifyException) as error:
+        return encode_error(str(error))
+
+
+def _compile(request: CompileRequest) -> bytes:
+    if request.numerics != "strict":
+        raise CompileError(f"numerics mode '{request.numerics}' is not supported; use 'strict'")
+    started = time.perf_counter()
+    from jitdialects.lowering.pipelines import lower_program
+    from jitdialects.runtime.engines import compile_llvm_module
+
+    imported = time.perf_counter()
+    program = Program.from_bytes(request.program)
+    module, facts = lower_program(
+        program,
+        parse(request.signature),
+        request.features,
+        fuse=request.fuse,
+        dump=request.dump,
+    )
+    lowered = time.perf_counter()
+    library = compile_llvm_module(module, request.features)
+    facts.milliseconds |= {
+        "import": (imported - started) * 1e3,
+        "codegen": (time.perf_counter() - lowered) * 1e3,
+    }
+    return encode_reply({"entry": ENTRY} | facts.as_json(), library)

@@ -1,0 +1,258 @@
+"""Compiled code as something to call: bind the arguments, check the guards, run, return the results.
+
+For each compiled signature a short Python function is generated that does just this (its text is
+`Kernel.source`): one local per symbol, one comparison per static size and guard, results and arena from
+the pool, one packed slot per word of the kernel ABI (docs/architecture.md, "Kernel ABI"), one call.
+It returns None where the code does not fit the call; the interpreter takes over.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import struct
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from types import CodeType, FunctionType
+from typing import Any, TypeAlias, cast
+
+import numpy as np
+
+from jitdialects.bytecode import dims
+from jitdialects.bytecode.dims import Dim, Shape
+from jitdialects.bytecode.signature import ArgumentType, Signature
+from jitdialects.runtime.messages import CompileReply, TensorFact
+from jitdialects.runtime.pointers import address_of
+from jitdialects.runtime.pool import MemoryPool
+from jitdialects.runtime.values import INT64_MAX, INT64_MIN, STRONG, WEAK, Array, Value
+
+ClassKey: TypeAlias = tuple[object, ...]
+"""What selects compiled code apart from sizes: dtype, rank and contiguity per argument."""
+_Entry = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_char_p)
+"""The entry of the kernel ABI; calling it releases the GIL."""
+Invoke: TypeAlias = Callable[[Sequence[object], MemoryPool], "tuple[Value, ...] | None"]
+
+
+def class_of(arguments: Sequence[object]) -> ClassKey | None:
+    """The class of a call, or None if an argument is neither an array nor a Python scalar."""
+    key: list[object] = []
+    for argument in arguments:
+        kind = type(argument)
+        if kind is np.ndarray:
+            array = cast(Array, argument)
+            key += (array.dtype, array.ndim, array.flags.c_contiguous)
+        elif kind in WEAK:
+            key.append(kind)
+        else:
+            return None
+    return tuple(key)
+
+
+def type_of(argument: Value, shape: Shape | None = None) -> ArgumentType:
+    """The signature of one argument; `shape` instead of its own sizes if given."""
+    if not isinstance(argument, np.ndarray):
+        return ArgumentType(WEAK[type(argument)], ())
+    sizes = argument.shape if shape is None else shape
+    return ArgumentType(STRONG[argument.dtype], sizes, not argument.flags.c_contiguous)
+
+
+def class_of_signature(signature: Signature) -> ClassKey:
+    """The class of the calls that `signature` is for."""
+    key: list[object] = []
+    for argument in signature.arguments:
+        if argument.dtype.weak:
+            key.append(_PYTHON[argument.dtype.name])
+        else:
+            key += (argument.dtype.numpy, len(argument.shape), not argument.strided)
+    return tuple(key)
+
+
+_PYTHON = {dtype.name: kind for kind, dtype in WEAK.items()}
+
+
+@dataclass
+class Kernel:
+    """Compiled code for one signature. `library` keeps it loaded as long as the kernel lives."""
+
+    signature: Signature
+    reply: CompileReply
+    address: int
+    library: object
+
+    def __post_init__(self) -> None:
+        self.source, namespace = _generate(self.signature, self.reply)
+        namespace["entry"] = _Entry(self.address)
+        module = compile(self.source, f"<{self.signature}>", "exec")
+        code = next(c for c in module.co_consts if isinstance(c, CodeType))
+        self.invoke: Invoke = FunctionType(code, namespace)
+
+
+# ---- the generated function --------------------------------------------------------------------
+
+
+def _safe(expression: Dim) -> str:
+    """`expression` as Python source; symbols get a prefix that no other name has."""
+    names = dims.symbols_of(expression)
+    return str(dims.substitute(expression, {n: dims.symbol(f"d_{n}") for n in names}))
+
+
+def _strides(shape: Shape) -> list[Dim]:
+    """Strides in elements of a C-contiguous array."""
+    out: list[Dim] = []
+    stride: Dim = 1
+    for size in reversed(shape):
+        out.insert(0, stride)
+        stride = dims.mul(stride, size)
+    return out
+
+
+class _Source:
+    """Collects the statements and slots of one `invoke`."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.formats: list[str] = ["<"]
+        self.slots: list[str] = []
+        self.bound: set[str] = set()
+
+    def line(self, text: str) -> None:
+        self.lines.append(f"    {text}")
+
+    def refuse_if(self, condition: str) -> None:
+        self.line(f"if {condition}: return None")
+
+    def slot(self, value: str, code: str = "q") -> None:
+        self.formats.append(code)
+        self.slots.append(value)
+
+    def argument(self, position: int, argument: ArgumentType) -> None:
+        """Bind the sizes of one argument and fill its slots."""
+        name = f"a{position}"
+        if argument.is_integer_scalar:
+            value = name if argument.dtype.weak else f"int({name})"
+            self.line(f"d_s{position} = {value}")
+        if argument.dtype.weak:
+            if argument.dtype.name == "int64":
+                self.refuse_if(f"not {INT64_MIN} <= {name} <= {INT64_MAX}")
+            self.slot(name, "d" if argument.dtype.name == "float64" else "q")
+            return
+        self.slot(f"address_of({name})")
+        if argument.shape:
+            self.line(
+                f"{''.join(f'{name}_{x}, ' for x in range(len(argument.shape)))}= {name}.shape"
+            )
+        for axis, size in enumerate(argument.shape):
+            self._bind(f"{name}_{axis}", size)
+            self.slot(f"{name}_{axis}")
+        if not argument.strided:
+            for stride in _strides(argument.shape):
+                self.slot(_safe(stride))
+            return
+        item = argument.dtype.numpy.itemsize
+        for axis in range(len(argument.shape)):
+            if item > 1:
+                self.refuse_if(f"{name}.strides[{axis}] % {item}")
+            self.slot(f"{name}.strides[{axis}] // {item}")
+
+    def _bind(self, local: str, size: Dim) -> None:
+        text = _safe(size)
+        if isinstance(size, int) or text in self.bound:
+            self.refuse_if(f"{local} != {text}")
+        else:
+            self.line(f"{text} = {local}")
+            self.bound.add(text)
+
+    def result(self, position: int, result: TensorFact) -> None:
+        """Allocate one result and fill its slots."""
+        sizes = "".join(f"{_safe(s)}, " for s in result.shape)
+        self.line(f"r{position} = empty(({sizes}), dtype_{result.dtype.name})")
+        self.slot(f"address_of(r{position})")
+        for size in (*result.shape, *_strides(result.shape)):
+            self.slot(_safe(size))
+
+
+def _generate(signature: Signature, reply: CompileReply) -> tuple[str, dict[str, Any]]:
+    source = _Source()
+    names = [f"a{p}" for p in range(len(signature.arguments))]
+    if names:
+        source.line(f"{', '.join(names)}, = arguments")
+    for position, argument in enumerate(signature.arguments):
+        source.argument(position, argument)
+    for relation, left, right in reply.guards:
+        source.refuse_if(f"not {_safe(left)} {relation} {_safe(right)}")
+    if reply.results:
+        source.line("empty = pool.empty")
+    for position, result in enumerate(reply.results):
+        source.result(position, result)
+    _emit_call(source, reply.arena)
+    source.refuse_if("status")
+    source.line(f"return ({''.join(map(_returned, range(len(reply.results)), reply.results))})")
+    text = "\n".join(("def invoke(arguments, pool):", *source.lines, ""))
+    namespace: dict[str, Any] = {
+        **dims.FUNCTIONS,
+        "address_of": address_of,
+        "pack": struct.Struct("".join(source.formats)).pack,
+        **{f"dtype_{r.dtype.name}": r.dtype.numpy for r in reply.results},
+    }
+    return text, namespace
+
+
+def _emit_call(source: _Source, arena: Dim) -> None:
+    if arena == 0:
+        source.slot("0")
+        source.line(f"status = entry(pack({', '.join(source.slots)}))")
+        return
+    source.line(f"arena = pool.allocate({_safe(arena)})")
+    source.slot("pool.address(arena)")
+    source.line(f"status = entry(pack({', '.join(source.slots)}))")
+    source.line("pool.release(arena)")
+
+
+def _returned(position: int, result: TensorFact) -> str:
+    return f"r{position}{'.item()' if result.dtype.weak else ''}, "
+
+
+# ---- why a call did not fit --------------------------------------------------------------------
+
+
+def differences(
+    kernel: Kernel, signature: Signature, values: Sequence[int | None]
+) -> Iterator[str]:
+    """What keeps a call of the exact `signature` from using `kernel`; nothing if it fits.
+
+    `values` are the integer scalars among the arguments, which guards may speak of.
+    """
+    entry = kernel.signature.arguments
+    if len(entry) != len(signature.arguments):
+        yield f"{len(signature.arguments)} argument(s), entry has {len(entry)}"
+        return
+    bound = {f"s{p}": v for p, v in enumerate(values) if v is not None}
+    for position, (have, want) in enumerate(zip(signature.arguments, entry, strict=True)):
+        where = f"argument {position}"
+        if have.dtype != want.dtype:
+            yield f"dtype of {where}: {have.dtype}, entry has {want.dtype}"
+        elif len(have.shape) != len(want.shape):
+            yield f"rank of {where}: {len(have.shape)}, entry has {len(want.shape)}"
+        elif have.strided != want.strided:
+            yield f"layout of {where}: {_layout(have)}, entry has {_layout(want)}"
+        else:
+            yield from _size_differences(where, have.shape, want.shape, bound)
+    for relation, left, right in kernel.reply.guards:
+        if dims.symbols_of(left) | dims.symbols_of(right) <= set(bound):
+            x, y = dims.evaluate(left, bound), dims.evaluate(right, bound)
+            if not (x == y if relation == "==" else x <= y):
+                yield f"guard {left} {relation} {right} does not hold: {x}, {y}"
+
+
+def _layout(argument: ArgumentType) -> str:
+    return "strided" if argument.strided else "contiguous"
+
+
+def _size_differences(where: str, have: Shape, want: Shape, bound: dict[str, int]) -> Iterator[str]:
+    for axis, (size, entry) in enumerate(zip(have, want, strict=True)):
+        assert isinstance(size, int)
+        if not isinstance(entry, int):
+            known = bound.setdefault(str(entry), size)
+            if known != size:
+                yield f"dim {axis} of {where}: {size}, entry has {entry} = {known}"
+        elif size != entry:
+            yield f"dim {axis} of {where}: {size}, entry has {entry}"

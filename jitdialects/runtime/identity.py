@@ -1,0 +1,98 @@
+"""What code is compiled from, by and for: fingerprints, the compiler's version, the CPU's level."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import os
+from functools import cache
+from pathlib import Path
+
+from jitdialects.bytecode.program import Function, Instruction, Program
+from jitdialects.config import FEATURE_LEVELS, config
+
+_FLAGS = {
+    "x86-64-v2": {"cx16", "lahf_lm", "popcnt", "sse4_1", "sse4_2", "ssse3"},
+    "x86-64-v3": {"avx", "avx2", "bmi1", "bmi2", "f16c", "fma", "abm", "movbe"},
+    "x86-64-v4": {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"},
+}
+"""What each level of the x86-64 psABI adds, in the words of /proc/cpuinfo."""
+
+
+@cache
+def _host_level() -> str:
+    try:
+        text = Path("/proc/cpuinfo").read_text(errors="replace")
+    except OSError:
+        return FEATURE_LEVELS[0]
+    line = next((x for x in text.splitlines() if x.startswith("flags")), "")
+    flags = set(line.split())
+    level = FEATURE_LEVELS[0]
+    for name, needed in _FLAGS.items():
+        if not needed <= flags:
+            break
+        level = name
+    return level
+
+
+def feature_level() -> str:
+    """The level to compile for: what this CPU has, capped by `config.features`."""
+    host = _host_level()
+    return host if config.features is None else min(host, config.features)
+
+
+@cache
+def compiler_version() -> str:
+    """Changes whenever the compiler may make other code.
+
+    Made of names, sizes and times of our own files and of xDSL's and llvmlite's first one, which takes
+    well under a millisecond and is right for an editable checkout too.
+    """
+    package = Path(__file__).parent.parent
+    files = [Path(d) / f for d, _, names in os.walk(package) for f in names if f.endswith(".py")]
+    files += (package / "bytecode").glob("*.json")
+    for name in ("xdsl", "llvmlite"):
+        spec = importlib.util.find_spec(name)
+        if spec is not None and spec.origin is not None:
+            files.append(Path(spec.origin))
+    digest = hashlib.blake2b(digest_size=8)
+    for file in sorted(files):
+        found = file.stat()
+        digest.update(f"{file}\0{found.st_size}\0{found.st_mtime_ns}\n".encode())
+    return digest.hexdigest()
+
+
+def fingerprint(program: Program, function: str) -> str:
+    """A digest of `function` and all that it calls: equal for equal code wherever it was written."""
+    digest = hashlib.blake2b(digest_size=16)
+    waiting, done = [function], set[str]()
+    while waiting:
+        found = program.function(waiting.pop())
+        if found is None or found.name in done:
+            continue
+        done.add(found.name)
+        digest.update(f"{found.name} {found.parameters} {found.results}\n".encode())
+        for block in found.blocks:
+            for instruction in block.instructions:
+                digest.update(_text(program, instruction))
+        waiting += _callees(found)
+    return digest.hexdigest()
+
+
+def _callees(function: Function) -> list[str]:
+    calls = (i for b in function.blocks for i in b.instructions if i.opcode == "call")
+    return [str(i.attributes["callee"]) for i in calls]
+
+
+def _text(program: Program, instruction: Instruction) -> bytes:
+    """An instruction without its location, a constant by its value."""
+    attributes = sorted((n, repr(v)) for n, v in instruction.attributes.items())
+    constant = b""
+    if instruction.opcode == "const":
+        number = instruction.attributes["constant"]
+        assert isinstance(number, int)
+        entry = program.constants[number]
+        constant = f"{entry.dtype} {entry.value.shape} ".encode() + entry.value.tobytes()
+        attributes = []
+    parts = (instruction.opcode, instruction.results, instruction.operands, instruction.targets)
+    return f"{parts} {attributes}\n".encode() + constant

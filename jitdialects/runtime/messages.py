@@ -1,0 +1,161 @@
+"""Compile requests and replies: bytes in, bytes out, so that no Python object crosses to the compiler.
+
+Both are one frame, little endian: `magic(4) version(u32) length(u32) json length(u32) blob`. The blob of
+a request is the program as `.jbc`, that of a reply the shared library. A reply with an `error` has no
+blob. See docs/architecture.md, "Compile request and reply".
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+from jitdialects.bytecode import dims
+from jitdialects.bytecode.dims import Dim, Shape
+from jitdialects.bytecode.dtypes import DType
+from jitdialects.errors import Error
+
+VERSION = 1
+_REQUEST, _REPLY = b"JDRQ", b"JDRP"
+_HEAD = struct.Struct("<4sII")
+_LENGTH = struct.Struct("<I")
+
+
+class MessageError(Error):
+    """Bytes that are no message of this version."""
+
+
+def _frame(magic: bytes, meta: dict[str, Any], blob: bytes) -> bytes:
+    text = json.dumps(meta, separators=(",", ":")).encode()
+    return b"".join((_HEAD.pack(magic, VERSION, len(text)), text, _LENGTH.pack(len(blob)), blob))
+
+
+def _unframe(magic: bytes, what: str, data: bytes) -> tuple[dict[str, Any], bytes]:
+    def refuse(why: str) -> MessageError:
+        return MessageError(f"{what}: {why}; it was cut off or made by another version")
+
+    if len(data) < _HEAD.size + _LENGTH.size:
+        raise refuse(f"{len(data)} bytes are too few")
+    found, version, length = _HEAD.unpack_from(data)
+    if found != magic or version != VERSION:
+        raise refuse(f"magic {found!r} version {version}, expected {magic!r} version {VERSION}")
+    end = _HEAD.size + length
+    if len(data) < end + _LENGTH.size:
+        raise refuse("the JSON part is longer than the message")
+    (size,) = _LENGTH.unpack_from(data, end)
+    blob = data[end + _LENGTH.size :]
+    if len(blob) != size:
+        raise refuse(f"{len(blob)} bytes of blob instead of {size}")
+    try:
+        meta: Any = json.loads(data[_HEAD.size : end])
+    except ValueError:
+        raise refuse("the JSON part does not parse") from None
+    if not isinstance(meta, dict):
+        raise refuse("the JSON part is not an object")
+    return cast(dict[str, Any], meta), blob
+
+
+@dataclass(frozen=True)
+class CompileRequest:
+    """What to compile: `signature` of `function` in `program` (`.jbc` bytes) for a feature level."""
+
+    program: bytes
+    function: str
+    signature: str
+    features: str
+    numerics: str = "strict"
+    fuse: bool = True
+    dump: bool = False
+
+    def encode(self) -> bytes:
+        """The request as a frame."""
+        meta = {
+            "function": self.function,
+            "signature": self.signature,
+            "features": self.features,
+            "numerics": self.numerics,
+            "fuse": self.fuse,
+            "dump": self.dump,
+        }
+        return _frame(_REQUEST, meta, self.program)
+
+    @staticmethod
+    def decode(data: bytes) -> CompileRequest:
+        """The request in `data`; `MessageError` if there is none."""
+        meta, blob = _unframe(_REQUEST, "compile request", data)
+        try:
+            return CompileRequest(blob, **meta)
+        except TypeError as error:
+            raise MessageError(f"compile request: {error}") from None
+
+
+@dataclass(frozen=True)
+class TensorFact:
+    """An argument or result of compiled code."""
+
+    dtype: DType
+    shape: Shape
+
+    @staticmethod
+    def from_json(data: dict[str, Any]) -> TensorFact:
+        """Read what `lowering.pipelines.TensorFacts` writes."""
+        sizes = tuple(dims.parse(s) for s in data["sizes"])
+        return TensorFact(DType(data["dtype"], data["weak"]), sizes)
+
+
+@dataclass(frozen=True)
+class CompileReply:
+    """The library and the facts of a compile, or `error`, one sentence."""
+
+    library: bytes = b""
+    error: str | None = None
+    entry: str = ""
+    arguments: tuple[TensorFact, ...] = ()
+    results: tuple[TensorFact, ...] = ()
+    arena: Dim = 0
+    """Bytes of temporaries."""
+    guards: tuple[tuple[str, Dim, Dim], ...] = ()
+    """(`==` or `<=`, left, right): the code is right only where they hold."""
+    operators: int = 0
+    operators_fused: int = 0
+    remarks: tuple[str, ...] = ()
+    milliseconds: dict[str, float] = field(default_factory=dict[str, float])
+    """Wall time by stage."""
+    stages: dict[str, str] = field(default_factory=dict[str, str])
+    """Texts by stage, if asked for."""
+
+    @staticmethod
+    def decode(data: bytes) -> CompileReply:
+        """The reply in `data`; `MessageError` if there is none."""
+        meta, blob = _unframe(_REPLY, "compile reply", data)
+        if "error" in meta:
+            return CompileReply(error=str(meta["error"]))
+        try:
+            return CompileReply(
+                blob,
+                None,
+                meta["entry"],
+                tuple(map(TensorFact.from_json, meta["arguments"])),
+                tuple(map(TensorFact.from_json, meta["results"])),
+                dims.parse(meta["arena"]),
+                tuple((r, dims.parse(x), dims.parse(y)) for r, x, y in meta["guards"]),
+                meta["operators"],
+                meta["operators_fused"],
+                tuple(meta["remarks"]),
+                meta["milliseconds"],
+                meta["stages"],
+            )
+        except (KeyError, TypeError, ValueError, Error) as error:
+            raise MessageError(f"compile reply: {error!r}") from None
+
+
+def encode_reply(facts: dict[str, Any], library: bytes) -> bytes:
+    """A reply of `lowering.pipelines.Facts.as_json()` with the name of the `entry`."""
+    return _frame(_REPLY, facts, library)
+
+
+def encode_error(sentence: str) -> bytes:
+    """The reply to a request that cannot be served."""
+    return _frame(_REPLY, {"error": sentence}, b"")

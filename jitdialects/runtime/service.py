@@ -1,0 +1,183 @@
+"""The compile service: requests wait in a queue, one background thread compiles them.
+
+A call never waits for it. The thread starts with the first request; each key is compiled once however
+many threads ask; what cannot be compiled is recorded with its sentence and never raised into a call.
+While it compiles, garbage collection is put off (collecting graphs of IR stops every thread for tens
+of milliseconds) and threads take turns every 0.05 ms instead of 5 ms.
+"""
+
+from __future__ import annotations
+
+import atexit
+import gc
+import os
+import sys
+import threading
+import time
+import weakref
+from collections import deque
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+
+from jitdialects.config import config
+from jitdialects.errors import CompileError, Error
+from jitdialects.runtime import dump
+from jitdialects.runtime.cache import CacheEntry, CacheKey, KernelCache, default_cache
+from jitdialects.runtime.messages import CompileReply
+from jitdialects.runtime.stats import indicators
+
+SWITCH_INTERVAL = 0.05e-3
+Compile = Callable[[bytes], bytes]
+
+
+def _compile(request: bytes) -> bytes:
+    from jitdialects.runtime.compiler import compile_request
+
+    return compile_request(request)
+
+
+class CompileService:
+    """Compiles into `cache`. `compile` maps a request to a reply, both as bytes."""
+
+    def __init__(self, cache: KernelCache, compile: Compile = _compile) -> None:
+        self.cache = cache
+        self.failures: dict[CacheKey, str] = {}
+        """Keys that could not be compiled, each with one sentence."""
+        self.compiles = 0
+        self._compile = compile
+        self._reset()
+        _services.add(self)
+
+    def _reset(self) -> None:
+        self._changed = threading.Condition()
+        self._waiting: deque[tuple[CacheKey, bytes]] = deque()
+        self._pending: set[CacheKey] = set()
+        self._thread: threading.Thread | None = None
+        self._compiling = threading.Lock()
+
+    def is_pending(self, key: CacheKey) -> bool:
+        """Whether `key` waits or is being compiled."""
+        return key in self._pending
+
+    def submit(self, key: CacheKey, request: Callable[[], bytes]) -> None:
+        """Have `key` compiled, unless it is there, on its way, or known to fail."""
+        with self._changed:
+            if key in self._pending or key in self.failures or self.cache.find(key):
+                return
+            self._pending.add(key)
+            self._waiting.append((key, request()))
+            if self._thread is None:
+                self._thread = threading.Thread(
+                    target=self._work, name="jitdialects-compile", daemon=True
+                )
+                self._thread.start()
+            self._changed.notify_all()
+
+    def compile_now(self, key: CacheKey, request: bytes) -> CacheEntry | None:
+        """Compile in the calling thread; None if it failed, `failures` says why."""
+        with self._compiling:
+            found = self.cache.find(key)
+            if found is None and key not in self.failures:
+                self._serve(key, request)
+        return self.cache.find(key)
+
+    def wait(self, keys: Callable[[CacheKey], bool] = lambda key: True) -> None:
+        """Return when no key for which `keys` is true is pending."""
+        with self._changed:
+            self._changed.wait_for(lambda: not any(map(keys, self._pending)))
+
+    def _work(self) -> None:
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: self._waiting)
+                key, request = self._waiting.popleft()
+            try:
+                with self._compiling:
+                    self._serve(key, request)
+            finally:
+                with self._changed:
+                    self._pending.discard(key)
+                    self._changed.notify_all()
+
+    def _serve(self, key: CacheKey, request: bytes) -> None:
+        started, cpu = time.perf_counter(), time.thread_time()
+        with _Recording(self.failures, key), _undisturbed():
+            reply = CompileReply.decode(self._compile(request))
+            if reply.error is not None:
+                raise CompileError(reply.error)
+            self.cache.store(key, reply)
+            if reply.stages and config.dump is not None:
+                dump.write(config.dump, key, reply)
+        self.compiles += 1
+        indicators.add_compile(time.perf_counter() - started, time.thread_time() - cpu)
+
+    def forget(self) -> None:
+        """Drop what waits and what is known to fail."""
+        with self._changed:
+            self._pending.difference_update(k for k, _ in self._waiting)
+            self._waiting.clear()
+            self.failures.clear()
+            self._changed.notify_all()
+
+    def stop(self) -> None:
+        """Drop what waits and return when the compiler is at rest."""
+        self.forget()
+        self.wait()
+
+    def after_fork(self) -> None:
+        """The thread stayed in the parent: start over, keep what is known."""
+        self._reset()
+        self.cache.after_fork()
+
+
+class _Recording:
+    """Writes any exception of its body down as the failure of a key: it must not reach a call."""
+
+    def __init__(self, failures: dict[CacheKey, str], key: CacheKey) -> None:
+        self._failures, self._key = failures, key
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: object
+    ) -> bool:
+        if not isinstance(error, Exception):
+            return False
+        known = isinstance(error, Error)
+        self._failures[self._key] = str(error) if known else f"{type(error).__name__}: {error}"
+        return True
+
+
+@contextmanager
+def _undisturbed() -> Generator[None]:
+    interval, collecting = sys.getswitchinterval(), gc.isenabled()
+    sys.setswitchinterval(min(SWITCH_INTERVAL, interval))
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collecting:
+            gc.enable()
+        sys.setswitchinterval(interval)
+
+
+_services: weakref.WeakSet[CompileService] = weakref.WeakSet()
+
+
+def _after_fork_in_child() -> None:
+    for service in list(_services):
+        service.after_fork()
+
+
+def _at_exit() -> None:
+    # a thread inside LLVM while the process ends would meet destroyed globals
+    for service in list(_services):
+        service.stop()
+
+
+os.register_at_fork(after_in_child=_after_fork_in_child)
+atexit.register(_at_exit)
+
+default_service = CompileService(default_cache)
+"""The service of the process; it fills the default cache."""
