@@ -1,0 +1,80 @@
+"""What `import jitdialects` gives, and what it does not bring in."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from importlib import metadata
+
+import pytest
+
+import jitdialects as jd
+
+
+def run(code: str) -> str:
+    """What a fresh interpreter prints for `code`."""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+def test_the_import_is_light() -> None:
+    code = """
+import numpy, sys
+before = set(sys.modules)
+import jitdialects as jd
+added = set(sys.modules) - before
+print(sorted(m for m in added if m.split(".")[0] in ("xdsl", "llvmlite", "jitdialects")))
+"""
+    assert run(code) == "['jitdialects', 'jitdialects.config', 'jitdialects.errors']"
+
+
+def test_arrays_and_captures_bring_in_neither_xdsl_nor_llvmlite() -> None:
+    code = """
+import sys
+import numpy as np
+import jitdialects as jd
+import jitdialects.numpy as jnp
+x = np.ones(3, np.float32)
+y = jnp.asarray(x) * 2
+f = jd.jit(lambda x: jd.while_loop(lambda v: v.max() < 9, lambda v: v * 2, x))
+print(y[0].item(), f(x)[0], [m for m in ("xdsl", "llvmlite") if m in sys.modules])
+"""
+    assert run(code) == "2.0 16.0 []"
+
+
+@pytest.mark.parametrize("name", jd.__all__)
+def test_every_name_is_there(name: str) -> None:
+    assert getattr(jd, name) is getattr(jd, name)
+    assert name in dir(jd)
+
+
+def test_a_missing_name_says_what_there_is() -> None:
+    with pytest.raises(AttributeError, match="has no 'nothing'; it has: .*while_loop") as caught:
+        _ = jd.nothing
+    assert "\n" not in str(caught.value)
+
+
+def test_config_is_the_object_however_it_is_imported() -> None:
+    from jitdialects.config import Config, config
+
+    assert jd.config is config and isinstance(config, Config)
+
+
+def test_errors_are_one_tree_and_what_python_expects() -> None:
+    trees = {
+        jd.ShapeError: ValueError,
+        jd.DTypeError: TypeError,
+        jd.ArgumentError: TypeError,
+        jd.OutOfBoundsError: IndexError,
+        jd.TraceError: TypeError,
+        jd.ConfigError: ValueError,
+        jd.PoolError: MemoryError,
+    }
+    for error, builtin in trees.items():
+        assert issubclass(error, jd.Error) and issubclass(error, builtin)
+    assert issubclass(jd.BytecodeError, jd.Error) and issubclass(jd.CompileError, jd.Error)
+
+
+def test_the_version_is_that_of_the_package() -> None:
+    assert jd.__version__ == metadata.version("jitdialects")
