@@ -165,7 +165,7 @@ class _Inference:
         if all(held == first for held in reaching) and (block, register) not in self.joined:
             return first
         fact = first.fact
-        where = f"%{register} at block {self.function.blocks[block].name}"
+        where = f"register {register} at block {self.function.blocks[block].name}"
         for held in reaching[1:]:
             fact = self._join_facts(fact, held.fact, where)
         if any(held.source != first.source for held in reaching):

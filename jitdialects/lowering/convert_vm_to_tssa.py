@@ -88,8 +88,8 @@ class ConvertVmToTssaPass(ModulePass):
 
         program = module_to_program(op)
         function = typed_function(program, signatures.parse(self.signature))
-        for old in reversed(op.body.block.ops):
-            old.erase(safe_erase=False)
+        for old in tuple(op.ops):
+            op.body.block.erase_op(old)
         op.body.block.add_op(function)
 
 
