@@ -13,10 +13,11 @@ import argparse
 import re
 import sys
 from collections.abc import Iterable, Sequence
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from difflib import get_close_matches
 from typing import IO, ClassVar, NoReturn, Protocol, runtime_checkable
 
+from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass, PassPipeline, PassPipelineCallbackType
 from xdsl.printer import Printer
@@ -28,6 +29,7 @@ from xdsl.utils.exceptions import (
     ParseError,
     PassFailedException,
 )
+from xdsl.utils.target import Target
 from xdsl.xdsl_opt_main import xDSLOptMain
 
 from jitdialects.analysis.dominance import check_dominance
@@ -53,6 +55,19 @@ class PassSequence(Protocol):
     def passes(self) -> Sequence[ModulePass]:
         """The passes, in order."""
         ...
+
+
+@dataclass(frozen=True)
+class LLVMTextTarget(Target):
+    """LLVM IR text of a module in the `llvm` dialect, as the JIT compiles it."""
+
+    name = "llvm"
+
+    def emit(self, ctx: Context, module: ModuleOp, output: IO[str]) -> None:
+        """Write the text."""
+        from jitdialects.runtime.engines.llvm_text import llvm_ir
+
+        output.write(llvm_ir(module))
 
 
 class JitOptMain(xDSLOptMain):
@@ -96,6 +111,11 @@ class JitOptMain(xDSLOptMain):
             raise UsageError(message)
 
         arg_parser.error = refuse
+
+    def register_all_targets(self) -> None:
+        """All targets, with our emitter as `llvm`: xDSL's lacks operations and drops attributes."""
+        super().register_all_targets()
+        self.available_targets["llvm"] = lambda: LLVMTextTarget
 
     def setup_pipeline(self) -> None:
         """Check names and options of passes, build the pipeline, put our checks between passes."""
@@ -158,6 +178,14 @@ class JitOptMain(xDSLOptMain):
         """Run the pipeline; our own errors become diagnostics, so `--verify-diagnostics` sees them."""
         try:
             super().apply_passes(prog)
+        except Error as error:
+            raise PassFailedException(error.message) from error
+
+    def output_resulting_program(self, prog: ModuleOp) -> str:
+        """Print for the target; what it cannot express is a diagnostic."""
+        self.stage = f"in target '{self.args.target}'"
+        try:
+            return super().output_resulting_program(prog)
         except Error as error:
             raise PassFailedException(error.message) from error
 
