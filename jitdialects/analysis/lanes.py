@@ -54,8 +54,8 @@ def _classify(block: Block, lanes: Lanes) -> None:
         if isinstance(op, scf.ForOp):
             _classify_loop(op, lanes)
             continue
-        if op.regions:
-            lanes.varying.update(op.results)  # not looked into: the vectoriser refuses it by name
+        if op.regions or op.name == "memref.alloca":
+            lanes.varying.update(op.results)  # not looked into; memory of each iteration's own
         elif all(lanes.is_uniform(operand) for operand in op.operands):
             continue
         elif (growth := _growth(op, lanes)) is None:

@@ -74,7 +74,7 @@ def _attributes(kind: str, schedule: Schedule) -> dict[str, Attribute]:
     return attributes
 
 
-class ConvertLoopToScf(ModulePass):
+class ConvertLoopToScfPass(ModulePass):
     """Turn loop.nest into nested scf.for that carry their kind and schedule."""
 
     name = "convert-loop-to-scf"

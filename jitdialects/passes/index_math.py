@@ -6,7 +6,8 @@ arithmetic behind and dynamic ones leave only what depends on them.
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from collections.abc import Callable
+from typing import TypeAlias, cast
 
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import IndexType, IntegerAttr, IntegerType, i1, i64
@@ -22,12 +23,22 @@ _SLT = IntegerAttr(2, i64)
 _WRAPS: dict[str, Attribute] = {"overflowFlags": arith.IntegerOverflowAttr("none")}
 
 
-class IndexMath:
-    """Emits integer arithmetic of one type in front of `before`. Results are exact modulo 2^width."""
+def before(anchor: Operation) -> Callable[[Operation], None]:
+    """A function that inserts operations in front of `anchor`, one after the other."""
+    block = anchor.parent
+    assert block is not None
+    return lambda op: block.insert_op_before(op, anchor)
 
-    def __init__(self, before: Operation, type: IndexType | IntegerType | None = None) -> None:
-        self.before = before
-        self.type = IndexType() if type is None else type
+
+class IndexMath:
+    """Emits integer arithmetic of one type through `put`. Results are exact modulo 2^width.
+
+    `put` inserts operations in order: `block.add_op`, or `before(op)`.
+    """
+
+    def __init__(self, put: Callable[[Operation], None], type: Attribute | None = None) -> None:
+        self.put = put
+        self.type = IndexType() if type is None else cast("IndexType | IntegerType", type)
         self._constants: dict[int, SSAValue] = {}
 
     def number(self, value: SSAValue) -> Index:
@@ -47,14 +58,8 @@ class IndexMath:
             self._constants[index] = self.insert(op)
         return self._constants[index]
 
-    def put(self, op: Operation) -> None:
-        """Insert `op` in front."""
-        block = self.before.parent
-        assert block is not None
-        block.insert_op_before(op, self.before)
-
     def insert(self, op: Operation) -> SSAValue:
-        """Insert `op` in front; returns its first result."""
+        """Insert `op`; returns its first result."""
         self.put(op)
         return op.results[0]
 

@@ -1,12 +1,82 @@
-"""Surgery on `scf.for` that several loop passes share."""
+"""What several loop passes share: finding loops, reading and dropping schedules, surgery."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from xdsl.dialects import scf
+from xdsl.dialects.builtin import StringAttr
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.rewriter import Rewriter
+
+from jitdialects.analysis.bounds import constant_trip_count
+from jitdialects.dialects.loop import (
+    KIND,
+    PARALLEL,
+    REMARK,
+    SCHEDULE,
+    NestOp,
+    Schedule,
+    ScheduleAttr,
+)
+from jitdialects.passes.index_math import Index, IndexMath
+
+
+def loops_innermost_first(module: Operation) -> list[scf.ForOp]:
+    """All `scf.for` in `module`, each after those inside it."""
+    return [op for op in module.walk(reverse=True) if isinstance(op, scf.ForOp)]
+
+
+def nests_innermost_first(module: Operation) -> list[NestOp]:
+    """All nests in `module`, each after those inside it."""
+    return [op for op in module.walk(reverse=True) if isinstance(op, NestOp)]
+
+
+def nest_schedule(nest: NestOp) -> Schedule:
+    """The schedule of `nest`, empty if it has none."""
+    return nest.schedule.data if nest.schedule is not None else Schedule()
+
+
+def is_innermost(loop: scf.ForOp) -> bool:
+    """It contains no `scf.for`."""
+    return not any(isinstance(op, scf.ForOp) for op in loop.body.block.walk())
+
+
+def is_parallel(loop: scf.ForOp) -> bool:
+    """Its iterations were declared independent."""
+    kind = loop.attributes.get(KIND)
+    return isinstance(kind, StringAttr) and kind.data == PARALLEL
+
+
+def schedule_of(loop: scf.ForOp) -> Schedule:
+    """What `loop` asks for; an empty schedule if it asks for nothing."""
+    attribute = loop.attributes.get(SCHEDULE)
+    return attribute.data if isinstance(attribute, ScheduleAttr) else Schedule()
+
+
+def set_schedule(loop: scf.ForOp, schedule: Schedule) -> None:
+    """Replace the schedule of `loop`; an empty one leaves no attribute."""
+    if schedule:
+        loop.attributes[SCHEDULE] = ScheduleAttr(schedule)
+    else:
+        loop.attributes.pop(SCHEDULE, None)
+
+
+def refuse(loop: Operation, pass_name: str, reason: str) -> None:
+    """Leave a remark on a loop that stays as it is."""
+    loop.attributes[REMARK] = StringAttr(f"{pass_name}: {reason}")
+
+
+def split(loop: scf.ForOp, factor: int, math: IndexMath) -> tuple[Index, Index]:
+    """Where the last whole group of `factor` iterations ends, and how many iterations follow it.
+
+    Correct for every positive step, also one so large that `factor * step` wraps: then the first part is empty.
+    """
+    lower, upper, step = (math.number(bound) for bound in loop.operands[:3])
+    exact = constant_trip_count(loop)
+    trips = math.trips(lower, upper, step) if exact is None else exact
+    rest = math.remui(trips, factor)
+    return math.add(lower, math.mul(math.sub(trips, rest), step)), rest
 
 
 def defined_outside(value: SSAValue, loop: Operation) -> bool:

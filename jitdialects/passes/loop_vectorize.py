@@ -45,9 +45,16 @@ from jitdialects.analysis.dependence import carried_dependence
 from jitdialects.analysis.lanes import Lanes, lanes_of
 from jitdialects.analysis.memory import access_of
 from jitdialects.dialects.interfaces import is_elementwise
-from jitdialects.dialects.loop import KIND, PARALLEL, REMARK, SCHEDULE, Schedule, ScheduleAttr
+from jitdialects.dialects.loop import KIND, PARALLEL, Schedule
 from jitdialects.dialects.upstream import CmpfOp, CmpiOp, SelectOp
-from jitdialects.passes.index_math import Index, IndexMath
+from jitdialects.passes.index_math import Index, IndexMath, before
+from jitdialects.passes.loop_rewrite import (
+    is_innermost,
+    loops_innermost_first,
+    refuse,
+    schedule_of,
+    set_schedule,
+)
 
 _ON_VECTORS: dict[str, type[Operation]] = {
     "arith.cmpf": CmpfOp,
@@ -168,7 +175,7 @@ class Widener:
         self.loop = loop
         self.lanes = lanes
         self.width = width
-        self.math = IndexMath(loop)
+        self.math = IndexMath(before(loop))
         self.put: Callable[[Operation], None] = self.math.put
         self.outside: Scope = {}  # broadcasts in front of the loop, for all copies
         self.zeros: dict[Attribute, SSAValue] = {}
@@ -343,7 +350,7 @@ def vectorize(loop: scf.ForOp, lanes: Lanes, width: int) -> None:
     lower, upper = math.number(loop.lb), math.number(loop.ub)
     most = extent_at_most(loop.lb, loop.ub)
     exact = constant_extent(loop.lb, loop.ub)
-    schedule = _schedule_of(loop).without("vector")
+    schedule = schedule_of(loop).without("vector")
     if most is not None and most <= width and exact != width:
         rest, middle = exact, lower
     else:
@@ -358,7 +365,7 @@ def vectorize(loop: scf.ForOp, lanes: Lanes, width: int) -> None:
         Rewriter.erase_op(loop)
     elif may_trap(loop, lanes):
         loop.operands[0] = math.value(middle)
-        _set_schedule(loop, schedule)
+        set_schedule(loop, schedule)
     else:
         if isinstance(rest, int):
             widener.write(math.value(middle), None, math.value(rest))
@@ -384,7 +391,7 @@ def _add_loop(
     block.add_op(scf.YieldOp.create())
     attributes = {KIND: StringAttr(PARALLEL)}
     loop = scf.ForOp.create(operands=operands, regions=(Region(block),), attributes=attributes)
-    _set_schedule(loop, schedule)
+    set_schedule(loop, schedule)
     math.put(loop)
 
 
@@ -393,22 +400,6 @@ def may_trap(loop: scf.ForOp, lanes: Lanes) -> bool:
     return any(
         op.name in _MAY_TRAP and op.operands[1] in lanes.varying for op in loop.body.block.walk()
     )
-
-
-def _schedule_of(loop: scf.ForOp) -> Schedule:
-    attribute = loop.attributes.get(SCHEDULE)
-    return attribute.data if isinstance(attribute, ScheduleAttr) else Schedule()
-
-
-def _set_schedule(loop: scf.ForOp, schedule: Schedule) -> None:
-    if schedule:
-        loop.attributes[SCHEDULE] = ScheduleAttr(schedule)
-    else:
-        loop.attributes.pop(SCHEDULE, None)
-
-
-def _is_innermost(loop: scf.ForOp) -> bool:
-    return not any(isinstance(op, scf.ForOp) for op in loop.body.block.walk())
 
 
 @dataclass(frozen=True)
@@ -420,10 +411,10 @@ class LoopVectorizePass(ModulePass):
     width: int = 0
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for loop in [op for op in op.walk() if isinstance(op, scf.ForOp)]:
-            schedule = _schedule_of(loop)
+        for loop in loops_innermost_first(op):
+            schedule = schedule_of(loop)
             width = schedule.vector
-            if width == 0 and not schedule and self.width and _is_innermost(loop):
+            if width == 0 and not schedule and self.width and is_innermost(loop):
                 width = self.width
             if width < 2:
                 continue
@@ -432,5 +423,5 @@ class LoopVectorizePass(ModulePass):
             if reason is None:
                 vectorize(loop, lanes, width)
             else:
-                _set_schedule(loop, schedule.without("vector"))
-                loop.attributes[REMARK] = StringAttr(f"loop-vectorize: {reason}")
+                set_schedule(loop, schedule.without("vector"))
+                refuse(loop, self.name, reason)

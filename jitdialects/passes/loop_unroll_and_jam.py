@@ -1,0 +1,284 @@
+"""`loop-unroll-and-jam`: iterations of a parallel loop run side by side inside the loops that it contains.
+
+    scf.for %i = %lb to %ub step %c1 {                scf.for %i = %lb to %ub step %c2 {
+      %r = scf.for %k ... iter_args(%s = %z) {          %i1 = min(%i + 1, %ub - 1)
+        %a = load A[%i, %k]                             %r:2 = scf.for %k ... iter_args(%s = %z, %t = %z) {
+        %b = load B[%k]                         ->        %b = load B[%k]
+        %t = fma(%a, %b, %s)                              fma(load A[%i, %k], %b, %s)
+        yield %t                                          fma(load A[%i1, %k], %b, %t)
+      }                                                   yield ...
+      store %r, C[%i]                                   }
+    }                                                   store C[%i]; store C[%i1]
+
+What does not depend on the index is not copied: the copies share it. Where the factor does not divide the trip
+count, rows past the end repeat the last one, which needs no branch; a body that reads what it writes would
+notice, and gets a second loop for the rest instead. Needs iterations that are independent and inner
+bounds that do not depend on the index; carries no values. The factor comes from the schedule of a loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from xdsl.context import Context
+from xdsl.dialects import scf
+from xdsl.dialects.builtin import IndexType, ModuleOp
+from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.rewriter import Rewriter
+
+from jitdialects.analysis.bounds import constant_of, constant_trip_count
+from jitdialects.analysis.dependence import carried_dependence
+from jitdialects.analysis.lanes import Lanes, lanes_of
+from jitdialects.analysis.memory import (
+    access_of,
+    accesses_in,
+    is_fresh,
+    may_alias,
+    root_of,
+    unknown_effect,
+)
+from jitdialects.passes.index_math import Index, IndexMath, before
+from jitdialects.passes.loop_rewrite import (
+    defined_outside,
+    is_parallel,
+    loops_innermost_first,
+    refuse,
+    schedule_of,
+    set_schedule,
+    split,
+)
+
+# ---- legality
+
+
+def carries_no_values(loop: scf.ForOp) -> bool:
+    """Copies of an iteration need nothing from each other."""
+    return len(loop.iter_args) == 0
+
+
+def counts_upwards(loop: scf.ForOp) -> bool:
+    """The step is a positive constant, over `index`."""
+    step = constant_of(loop.step)
+    return step is not None and step > 0 and isinstance(loop.lb.type, IndexType)
+
+
+def unknown_operation(loop: scf.ForOp) -> Operation | None:
+    """An operation whose effects are not known, or with a region that is no loop."""
+    for op in loop.body.block.walk():
+        if op.regions and not isinstance(op, scf.ForOp):
+            return op
+    return unknown_effect(loop.body.block)
+
+
+def has_uniform_bounds(loop: scf.ForOp, lanes: Lanes) -> bool:
+    """Inner loops run equally often in all copies."""
+    inner = (op for op in loop.body.block.walk() if isinstance(op, scf.ForOp))
+    return all(lanes.is_uniform(bound) for op in inner for bound in op.operands[:3])
+
+
+def refusal(loop: scf.ForOp, lanes: Lanes) -> str | None:
+    """Why iterations of `loop` may not run side by side, or `None`."""
+    if not carries_no_values(loop):
+        return "it carries values from iteration to iteration"
+    if not counts_upwards(loop):
+        return "its step is not a positive constant"
+    unknown = unknown_operation(loop)
+    if unknown is not None:
+        return f"{unknown.name} cannot be copied side by side"
+    if not has_uniform_bounds(loop, lanes):
+        return "the bounds of an inner loop depend on its index"
+    return None if is_parallel(loop) else carried_dependence(loop)
+
+
+def may_repeat(loop: scf.ForOp) -> bool:
+    """Doing an iteration twice is like doing it once: it reads nothing that it writes.
+
+    Memory that each iteration allocates for itself does not count.
+    """
+    accesses = list(accesses_in(loop.body.block))
+    shared = [a for a in accesses if not _is_private(a.base, loop)]
+    reads = {a.base for a in shared if not a.is_store}
+    writes = {a.base for a in shared if a.is_store}
+    return not any(may_alias(read, write) for read in reads for write in writes)
+
+
+def _is_private(base: SSAValue, loop: scf.ForOp) -> bool:
+    root = root_of(base)
+    return is_fresh(root) and not defined_outside(root, loop)
+
+
+# ---- rewrite
+
+
+class Jammer:
+    """Writes a body with a copy of everything that depends on the index for each of `ivs`."""
+
+    def __init__(self, lanes: Lanes, iv: SSAValue, ivs: Sequence[SSAValue]) -> None:
+        self.lanes = lanes
+        self.copies: list[dict[SSAValue, SSAValue]] = [{iv: new} for new in ivs]
+        self.waiting: list[Operation] = []
+
+    def write(self, block: Block, put: Callable[[Operation], None]) -> None:
+        """The operations of `block`, its terminator aside.
+
+        Copies of a straight run stay together, copy by copy, which keeps few values alive at a time.
+        """
+        for op in block.ops:
+            if isinstance(op, scf.YieldOp):
+                break
+            if isinstance(op, scf.ForOp):
+                self._flush(put)
+                self._write_loop(op, put)
+            elif self._differs(op):
+                self.waiting.append(op)
+            else:
+                self._keep_order(op, put)
+                self._write_shared(op, put)
+        self._flush(put)
+
+    def _differs(self, op: Operation) -> bool:
+        values = op.operands or op.results  # an alloca has no operands and differs all the same
+        return not all(self.lanes.is_uniform(value) for value in values)
+
+    def _write_shared(self, op: Operation, put: Callable[[Operation], None]) -> None:
+        new = op.clone_without_regions(self.copies[0])
+        put(new)
+        self._share(op.results, new.results)
+
+    def _share(self, old: Sequence[SSAValue], new: Sequence[SSAValue]) -> None:
+        for copy in self.copies:
+            copy.update(zip(old, new, strict=True))
+
+    def _keep_order(self, op: Operation, put: Callable[[Operation], None]) -> None:
+        """A shared access does not overtake a waiting store, a shared store nothing."""
+        access = access_of(op)
+        if access is not None and (access.is_store or any(not op.results for op in self.waiting)):
+            self._flush(put)
+
+    def _flush(self, put: Callable[[Operation], None]) -> None:
+        for copy in self.copies:
+            for op in self.waiting:
+                put(op.clone_without_regions(copy))
+        self.waiting = []
+
+    def _each(self, value: SSAValue, differs: bool) -> list[SSAValue]:
+        copies = self.copies if differs else self.copies[:1]
+        return [copy.get(value, value) for copy in copies]
+
+    def _write_loop(self, loop: scf.ForOp, put: Callable[[Operation], None]) -> None:
+        old = loop.body.block
+        differs = [argument in self.lanes.varying for argument in old.args[1:]]
+        inits = [
+            value
+            for init, each in zip(loop.iter_args, differs, strict=True)
+            for value in self._each(init, each)
+        ]
+        block = Block(arg_types=(loop.lb.type, *(init.type for init in inits)))
+        self._bind(old.args, block.args, [False, *differs])
+        self.write(old, block.add_op)
+        terminator = old.last_op
+        assert terminator is not None
+        yielded = [
+            value
+            for result, each in zip(terminator.operands, differs, strict=True)
+            for value in self._each(result, each)
+        ]
+        block.add_op(scf.YieldOp.create(operands=yielded))
+        bounds = [self.copies[0].get(bound, bound) for bound in loop.operands[:3]]
+        new = scf.ForOp.create(
+            operands=(*bounds, *inits),
+            result_types=[init.type for init in inits],
+            regions=(Region(block),),
+            attributes=loop.attributes,
+        )
+        put(new)
+        self._bind(loop.results, new.results, differs)
+
+    def _bind(
+        self, old: Sequence[SSAValue], new: Sequence[SSAValue], differs: Sequence[bool]
+    ) -> None:
+        values = iter(new)
+        for value, each in zip(old, differs, strict=True):
+            if not each:
+                self._share((value,), (_named(next(values), value),))
+                continue
+            for copy in self.copies:
+                copy[value] = _named(next(values), value)
+
+
+def _named(new: SSAValue, old: SSAValue) -> SSAValue:
+    new.name_hint = old.name_hint
+    return new
+
+
+def jam(loop: scf.ForOp, lanes: Lanes, factor: int) -> None:
+    """Run `factor` (at least 2) iterations of `loop` side by side."""
+    math = IndexMath(before(loop))
+    trips = constant_trip_count(loop)
+    factor = factor if trips is None else min(factor, trips)
+    step = math.number(loop.step)
+    iv = loop.body.block.args[0]
+    assert isinstance(step, int)
+    if trips == factor:
+        ivs = [math.value(math.add(math.number(loop.lb), step * r)) for r in range(factor)]
+        Jammer(lanes, iv, ivs).write(loop.body.block, math.put)
+        Rewriter.erase_op(loop)
+        return
+    whole = trips is not None and trips % factor == 0
+    if whole or (step == 1 and may_repeat(loop)):
+        last = None if whole else math.value(math.sub(math.number(loop.ub), 1))
+        math.put(_jammed(loop, lanes, factor, math, math.number(loop.ub), last))
+        Rewriter.erase_op(loop)
+        return
+    middle, _ = split(loop, factor, math)
+    math.put(_jammed(loop, lanes, factor, math, middle, None))
+    loop.operands[0] = math.value(middle)
+    set_schedule(loop, schedule_of(loop).without("jam"))
+
+
+def _jammed(
+    loop: scf.ForOp,
+    lanes: Lanes,
+    factor: int,
+    math: IndexMath,
+    upper: Index,
+    last: SSAValue | None,
+) -> scf.ForOp:
+    """The loop up to `upper` with `factor` copies; copies past `last`, if given, do that one again."""
+    block = Block(arg_types=(loop.lb.type,))
+    iv = _named(block.args[0], loop.body.block.args[0])
+    inner = IndexMath(block.add_op)
+    step = constant_of(loop.step) or 1
+    ivs: list[SSAValue] = []
+    for number in range(factor):
+        index = inner.add(iv, number * step)
+        if last is not None and number:
+            index = inner.minsi(index, last)
+        ivs.append(inner.value(index))
+    Jammer(lanes, loop.body.block.args[0], ivs).write(loop.body.block, block.add_op)
+    block.add_op(scf.YieldOp.create())
+    operands = (loop.lb, math.value(upper), math.value(step * factor))
+    new = scf.ForOp.create(operands=operands, regions=(Region(block),), attributes=loop.attributes)
+    set_schedule(new, schedule_of(loop).without("jam"))
+    return new
+
+
+class LoopUnrollAndJamPass(ModulePass):
+    """Run iterations of a parallel loop side by side inside the loops that it contains."""
+
+    name = "loop-unroll-and-jam"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for loop in loops_innermost_first(op):
+            schedule = schedule_of(loop)
+            factor = schedule.jam[0] if schedule.jam else 1
+            if factor < 2:
+                continue
+            lanes = lanes_of(loop)
+            reason = refusal(loop, lanes)
+            if reason is None:
+                jam(loop, lanes, factor)
+            else:
+                set_schedule(loop, schedule.without("jam"))
+                refuse(loop, self.name, reason)
