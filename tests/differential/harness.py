@@ -1,8 +1,8 @@
 """One function per way to run a program, and bitwise comparison.
 
-Each takes the program and arguments and returns the results as arrays: `interpreted` (the VM at tier 0), `by_oracle`,
-and, for a `Compiled` signature, `compiled.run`. NaN are equal whatever payload and sign they have; every
-other bit counts.
+Each takes the program and arguments and returns the results as arrays: `interpreted` (the VM at tier
+0), `by_oracle`, and `Compiled(...).run` for a signature, a schedule, fused or not. NaN are equal
+whatever payload and sign they have; every other bit counts.
 """
 
 from __future__ import annotations
@@ -13,6 +13,15 @@ import numpy as np
 import oracle
 
 from jitdialects.bytecode.program import Program
+from jitdialects.bytecode.signature import Signature
+from jitdialects.lowering.pipelines import lower_program
+from jitdialects.runtime.compiler import ENTRY
+from jitdialects.runtime.dispatch import Kernel
+from jitdialects.runtime.engines.codegen import compile_llvm_module, host_features
+from jitdialects.runtime.engines.dlopen import DlopenEngine
+from jitdialects.runtime.messages import CompileReply, encode_reply
+from jitdialects.runtime.pool import default_pool
+from jitdialects.runtime.values import export, from_argument
 from jitdialects.runtime.vm import VM
 
 Results = Sequence[np.ndarray]
@@ -26,6 +35,39 @@ def interpreted(program: Program, arguments: Sequence[object]) -> Results:
 def by_oracle(program: Program, arguments: Sequence[object]) -> Results:
     """The definitions."""
     return [v.array for v in oracle.run_program(program, arguments)]
+
+
+class Compiled:
+    """A program compiled for a signature by the whole pipeline.
+
+    `schedule` is the feature level that the loops are scheduled for, `target` the one that the machine
+    code is for: a schedule of 16 lanes runs on a CPU of 8, with the same bits. `fuse=False` keeps every
+    operator a loop nest of its own.
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        signature: Signature,
+        schedule: str | None = None,
+        target: str | None = None,
+        fuse: bool = True,
+    ) -> None:
+        target = target or host_features()
+        module, facts = lower_program(program, signature, schedule or target, fuse=fuse)
+        library = compile_llvm_module(module, target)
+        message = encode_reply({"entry": ENTRY} | facts.as_json(), library)
+        loaded = DlopenEngine().load(library, "differential")
+        reply = CompileReply.decode(message)
+        self.facts = facts
+        self.kernel = Kernel(signature, reply, loaded.address(ENTRY), loaded)
+
+    def run(self, arguments: Sequence[object]) -> Results:
+        """Run the machine code; fails if its guards send the call back to the interpreter."""
+        values = [from_argument(a, p, "main") for p, a in enumerate(arguments)]
+        results = self.kernel.invoke(values, default_pool)
+        assert results is not None, f"the code for {self.kernel.signature} refused its arguments"
+        return export(results, default_pool)
 
 
 def assert_same(got: Results, want: Results, context: str) -> None:
