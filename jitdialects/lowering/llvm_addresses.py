@@ -33,6 +33,14 @@ def constant_of(value: SSAValue) -> int | None:
     return None
 
 
+def as_number(size: Size) -> Size:
+    """The number behind `size` where it is a constant, else `size`."""
+    if isinstance(size, int):
+        return size
+    number = constant_of(size)
+    return size if number is None else number
+
+
 def split_constant(index: SSAValue) -> tuple[SSAValue | None, int]:
     """`index` as variable part (None: there is none) + constant part; looks through `llvm.add`."""
     total = 0
@@ -54,6 +62,7 @@ def split_constant(index: SSAValue) -> tuple[SSAValue | None, int]:
 
 def offset_pointer(c: Conversion, base: SSAValue, offset: Size, element: Attribute) -> SSAValue:
     """`base + offset` elements; `base` itself for a constant zero."""
+    offset = as_number(offset)
     if isinstance(offset, int) and abs(offset) > _LARGEST_CONSTANT_INDEX:
         offset = c.constant(offset)
     constant = isinstance(offset, int)
@@ -71,6 +80,7 @@ def offset_pointer(c: Conversion, base: SSAValue, offset: Size, element: Attribu
 
 def scaled(c: Conversion, index: Size, stride: Size) -> Size:
     """`index * stride`, a number where both are."""
+    index, stride = as_number(index), as_number(stride)
     if isinstance(index, int) and isinstance(stride, int):
         return index * stride
     if index == 0 or stride == 0:
@@ -85,6 +95,7 @@ def scaled(c: Conversion, index: Size, stride: Size) -> Size:
 
 def added(c: Conversion, a: Size, b: Size) -> Size:
     """`a + b`, a number where both are."""
+    a, b = as_number(a), as_number(b)
     if isinstance(a, int) and isinstance(b, int):
         return a + b
     if a == 0:

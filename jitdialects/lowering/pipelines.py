@@ -81,30 +81,15 @@ def loop_passes(features: str) -> tuple[ModulePass, ...]:
 
 def llvm_passes() -> tuple[ModulePass, ...]:
     """From `scf`, `vector` and `memref` to the `llvm` dialect with the packed entry."""
-    from xdsl.transforms.convert_scf_to_cf import ConvertScfToCf
-    from xdsl.transforms.reconcile_unrealized_casts import ReconcileUnrealizedCastsPass
-
-    from jitdialects.lowering.convert_arith_to_llvm import ConvertArithToLlvmPass
-    from jitdialects.lowering.convert_cf_to_llvm import ConvertCfToLlvmPass
-    from jitdialects.lowering.convert_func_to_llvm import ConvertFuncToLlvmPass
-    from jitdialects.lowering.convert_math_to_llvm import ConvertMathToLlvmPass
-    from jitdialects.lowering.convert_memref_to_llvm import ConvertMemrefToLlvmPass
-    from jitdialects.lowering.convert_vector_to_llvm import ConvertVectorToLlvmPass
+    from jitdialects.lowering.convert_to_llvm import ConvertToLlvmPass
     from jitdialects.lowering.expand_elementary import ExpandElementaryPass
     from jitdialects.lowering.llvm_emit_packed_entry import LlvmEmitPackedEntryPass
-    from jitdialects.passes.llvm_fold_descriptors import LlvmFoldDescriptorsPass
+    from jitdialects.lowering.lower_scf_to_cf import LowerScfToCfPass
 
     return (
         ExpandElementaryPass(),
-        ConvertScfToCf(),
-        ConvertVectorToLlvmPass(),
-        ConvertMemrefToLlvmPass(),
-        ConvertMathToLlvmPass(),
-        ConvertArithToLlvmPass(),
-        ConvertCfToLlvmPass(),
-        ConvertFuncToLlvmPass(),
-        ReconcileUnrealizedCastsPass(),
-        LlvmFoldDescriptorsPass(),
+        LowerScfToCfPass(),
+        ConvertToLlvmPass(),
         LlvmEmitPackedEntryPass(),
     )
 
