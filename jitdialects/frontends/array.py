@@ -369,7 +369,7 @@ class Array:
         return int(self._scalar("int()"))
 
     def __repr__(self) -> str:
-        return f"Array({self.value.text('Array(')}, dtype={self.dtype})"
+        return f"Array({self.value.text(', ', 'Array(')}, dtype={self.dtype})"
 
     def __str__(self) -> str:
-        return self.value.text("")
+        return self.value.text(" ", "")

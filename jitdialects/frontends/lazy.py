@@ -120,8 +120,8 @@ class LazyValue(Value):
         data.flags.writeable = False
         return data
 
-    def text(self, prefix: str) -> str:
-        return np.array2string(self.fetch("print()"), separator=", ", prefix=prefix)
+    def text(self, separator: str, prefix: str) -> str:
+        return np.array2string(self.fetch("print()"), separator=separator, prefix=prefix)
 
     def known_integer(self) -> Dim | None:
         return int(self.fetch("an index").item())

@@ -57,7 +57,7 @@ class Value(ABC):
         """The elements, read-only; `wanted` names the Python operation that asks (`bool()`)."""
 
     @abstractmethod
-    def text(self, prefix: str) -> str:
+    def text(self, separator: str, prefix: str) -> str:
         """The elements for `print`, lines aligned after `prefix`; while tracing, the sizes."""
 
     @abstractmethod

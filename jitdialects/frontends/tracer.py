@@ -79,7 +79,7 @@ class TracedValue(Value):
             user_location(),
         )
 
-    def text(self, prefix: str) -> str:
+    def text(self, separator: str, prefix: str) -> str:
         return f"<traced {shape_text(self.sizes)}>"
 
     def known_integer(self) -> Dim | None:

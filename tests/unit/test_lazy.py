@@ -292,7 +292,7 @@ def test_iteration_length_and_scalars() -> None:
     assert [int(v.sum()) for v in x] == [3, 7]
     assert len(x) == 2 and x.item is not None
     assert list(range(10))[x[0, 1]] == 2
-    assert str(x[0]) == "[1, 2]"
+    assert str(x[0]) == "[1 2]"
     assert repr(x[0]) == "Array([1, 2], dtype=int64)"
 
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from itertools import product
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,6 +13,7 @@ import pytest
 import jitdialects as jd
 import jitdialects.numpy as jnp
 from jitdialects.bytecode.operators import OPERATORS
+from jitdialects.numpy.__main__ import operator_table
 
 RNG = np.random.default_rng(3)
 SHAPES = [
@@ -233,3 +237,23 @@ def test_a_missing_name_says_what_there_is() -> None:
         _ = jnp.sin
     assert isinstance(caught.value, jd.Error) and "\n" not in str(caught.value)
     assert not hasattr(jnp, "concat")
+
+
+# ---- docs --------------------------------------------------------------------------------------
+
+PAGE = Path(__file__).parents[2] / "docs" / "numpy-differences.md"
+
+
+def test_the_table_in_the_docs_is_the_operator_table() -> None:
+    assert (
+        PAGE.read_text().split("<!-- python -m jitdialects.numpy -->\n")[1]
+        == operator_table() + "\n"
+    )
+
+
+def test_the_example_in_the_docs_does_what_it_says() -> None:
+    example = PAGE.read_text().split("```python\n")[1].split("```")[0]
+    done = subprocess.run(
+        [sys.executable, "-c", example], capture_output=True, text=True, timeout=120
+    )
+    assert done.stdout.strip() == example.rstrip().rsplit("# ", 1)[1], done.stderr
