@@ -60,10 +60,17 @@ _PASSES: dict[str, str] = {
     "tssa-simplify": "passes.tssa_simplify:TssaSimplifyPass",
 }
 
+_FRONTENDS: dict[str, str] = {
+    "jasm": "lowering.bytecode_frontends:JasmFrontend",
+    "jbc": "lowering.bytecode_frontends:JbcFrontend",
+}
+"""The name of a frontend is also the extension of its files."""
+
 _TARGETS: dict[str, str] = {}
 
 JITDIALECTS_UNIVERSE = Universe(
     all_dialects={name: _factory(where) for name, where in _DIALECTS.items()},
     all_passes={name: _factory(where) for name, where in _PASSES.items()},
+    all_frontends={name: _factory(where) for name, where in _FRONTENDS.items()},
     all_targets={name: _factory(where) for name, where in _TARGETS.items()},
 )

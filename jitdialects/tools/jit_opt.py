@@ -74,7 +74,7 @@ class JitOptMain(xDSLOptMain):
     """The driver. `stage` says, for messages, where the module is between parsing and printing."""
 
     version_format: ClassVar[str] = "jit-opt of jitdialects 0.1.0 (xdsl {xdsl_version})"
-    stage: str = ""
+    stage: str = "in the input"
 
     def register_all_dialects(self) -> None:
         """All dialects, with the completed `arith` and `llvm` in place of xDSL's."""
@@ -228,7 +228,6 @@ def _cannot_open(error: OSError | ValueError) -> str:
 
 def _report(error: Exception, name: str, stage: str) -> None:
     """Print `where: error: sentence`, then what xDSL knows of the place."""
-    cause = error.__cause__
     if isinstance(error, ParseError):
         where, *context = error.span.print_with_context().splitlines()
         print(
@@ -238,8 +237,11 @@ def _report(error: Exception, name: str, stage: str) -> None:
             file=sys.stderr,
         )
         return
-    where = cause.location if isinstance(cause, Error) and cause.location else name
-    print(f"{where}: error: {stage}: {_sentence(error)}", file=sys.stderr)
+    source = error if isinstance(error, Error) else error.__cause__
+    if isinstance(source, Error) and source.location is not None:
+        print(f"{source.location}: error: {source.message}", file=sys.stderr)
+        return
+    print(f"{name}: error: {stage}: {_sentence(error)}", file=sys.stderr)
     for note in getattr(error, "__notes__", ()):
         print(note, file=sys.stderr)
 
@@ -250,7 +252,7 @@ def main(args: Sequence[str] | None = None) -> int:
         tool = JitOptMain("jit-opt: run passes of jitdialects and xDSL over IR", args)
         try:
             tool.run()
-        except (DiagnosticException, ParseError) as error:
+        except (DiagnosticException, ParseError, Error) as error:
             _report(error, tool.get_input_name(), tool.stage)
             return 1
     except UsageError as error:

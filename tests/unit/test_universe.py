@@ -27,9 +27,9 @@ def test_a_dialect_has_its_name(name: str) -> None:
     assert JITDIALECTS_UNIVERSE.all_dialects[name]().name == name
 
 
-@pytest.mark.parametrize("name", JITDIALECTS_UNIVERSE.all_targets)
-def test_a_target_has_its_name(name: str) -> None:
-    assert JITDIALECTS_UNIVERSE.all_targets[name]().name == name
+def test_frontends_and_targets_have_their_names() -> None:
+    for registry in (JITDIALECTS_UNIVERSE.all_frontends, JITDIALECTS_UNIVERSE.all_targets):
+        assert [factory().name for factory in registry.values()] == list(registry)
 
 
 def test_xdsl_sees_the_universe() -> None:
