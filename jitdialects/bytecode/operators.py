@@ -183,6 +183,9 @@ def _integer(who: str, operands: Sequence[DType], attributes: Attributes) -> Typ
 
 def _where(who: str, operands: Sequence[DType], attributes: Attributes) -> Typing:
     common = _promoted(who, operands[1:])
+    if common.weak and not operands[0].weak:  # a condition of any rank gives an array
+        common = concrete(common)
+        check_supported(common.name, who)
     return Typing((BOOL, common, common), common)
 
 
