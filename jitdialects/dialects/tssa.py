@@ -12,6 +12,7 @@ operands of equal shape (broadcasting and promotion are explicit: `tssa.broadcas
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import cast
 
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
@@ -153,11 +154,17 @@ def tensor_type(dtype: DType, shape: Shape) -> TensorType[Attribute]:
     return TensorType(ELEMENT_TYPES[dtype.name], static, encoding)
 
 
+def _tensor(value: SSAValue | Attribute) -> TensorType[Attribute]:
+    """The tensor type; a plain test of the class, since passes ask at every operation."""
+    tensor = value.type if isinstance(value, SSAValue) else value
+    if not isinstance(tensor, TensorType):
+        raise VerifyException(f"expected a tensor, got {tensor}")
+    return cast(TensorType[Attribute], tensor)
+
+
 def shape_of(value: SSAValue | Attribute) -> Shape:
     """Sizes of a tensor value or type; `VerifyException` where a dynamic one has no expression."""
-    tensor = value.type if isinstance(value, SSAValue) else value
-    if not isa(tensor, TensorType[Attribute]):
-        raise VerifyException(f"expected a tensor, got {tensor}")
+    tensor = _tensor(value)
     encoding = tensor.encoding
     if isinstance(encoding, DimsAttr):
         return encoding.data
@@ -169,10 +176,7 @@ def shape_of(value: SSAValue | Attribute) -> Shape:
 
 def dtype_of(value: SSAValue | Attribute) -> DType:
     """Element type of a tensor value or type; `f64` is a Python float, hence weak."""
-    tensor = value.type if isinstance(value, SSAValue) else value
-    if not isa(tensor, TensorType[Attribute]):
-        raise VerifyException(f"expected a tensor, got {tensor}")
-    element = tensor.get_element_type()
+    element = _tensor(value).get_element_type()
     name = _DTYPES.get(element)
     if name is None:
         raise VerifyException(f"element type {element} is none of f32, i64, i1, f64")
