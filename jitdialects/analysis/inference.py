@@ -301,8 +301,8 @@ def _typing(
 def _returned(facts: Sequence[Fact]) -> Fact:
     """The join of what different returns give in one place."""
     dtypes = frozenset[DType]().union(*(f.dtypes for f in facts))
-    if len({d.name for d in dtypes}) > 1 or len({f.shape for f in facts}) > 1:
-        kinds = sorted({f"{f.dtype}{shape_text(f.shape)}" for f in facts})
+    if len(dtypes) > 1 or len({f.shape for f in facts}) > 1:
+        kinds = sorted({f"{d} {shape_text(f.shape)}" for f in facts for d in f.dtypes})
         raise CompileError(f"the function returns {' or '.join(kinds)}; give its results one type")
     return Fact(dtypes, facts[0].shape)
 

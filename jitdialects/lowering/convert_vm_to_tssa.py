@@ -6,7 +6,7 @@
 
 Needs a verified program in the `vm` dialect. Leaves one function in the module, what docs/architecture.md
 promises of `tssa`: calls inlined, broadcasts and casts explicit, sizes as expressions over the symbols of the
-signature, `tssa.guards` for what is assumed of them. An argument whose size a guard determines has that size
+signature, `tssa.guards` for what is assumed of them, `tssa.weak` on arguments and results that are Python scalars. An argument whose size a guard determines has that size
 in its type. `CompileError`, and an unchanged module, where the program certainly fails for this signature or
 cannot be typed before it runs: the VM interprets it and raises what there is to raise.
 
@@ -180,7 +180,8 @@ class _Emitter:
             signature.function,
             FunctionType.from_lists([a.type for a in self.entry.args], result_types),
             region,
-            arg_attrs=ArrayAttr(marks) if any(m.data for m in marks) else None,
+            arg_attrs=_unless_empty(marks),
+            res_attrs=_unless_empty([_weak_mark(f.dtype) for f in results]),
         )
         if self.facts.guards:
             out.attributes["tssa.guards"] = ArrayAttr(map(GuardAttr, self.facts.guards))
@@ -425,9 +426,14 @@ class _Emitter:
 
 def _marks(argument: signatures.ArgumentType) -> DictionaryAttr:
     """Argument attributes: Python scalars and arrays that are not contiguous."""
-    marks: dict[str, Attribute] = {}
-    if argument.dtype.weak:
-        marks["tssa.weak"] = UnitAttr()
     if argument.strided:
-        marks["tssa.strided"] = UnitAttr()
-    return DictionaryAttr(marks)
+        return DictionaryAttr({"tssa.strided": UnitAttr()})
+    return _weak_mark(argument.dtype)
+
+
+def _weak_mark(dtype: DType) -> DictionaryAttr:
+    return DictionaryAttr({"tssa.weak": UnitAttr()} if dtype.weak else {})
+
+
+def _unless_empty(marks: Sequence[DictionaryAttr]) -> ArrayAttr[DictionaryAttr] | None:
+    return ArrayAttr(marks) if any(m.data for m in marks) else None
