@@ -1,0 +1,75 @@
+"""Where the elements of a view lie in its root's memory: an offset and a stride per axis, as expressions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from xdsl.ir import SSAValue
+
+from jitdialects.bytecode import dims
+from jitdialects.bytecode.dims import Dim, Shape
+from jitdialects.dialects.tssa import ExtractOp, ReshapeOp, TransposeOp, shape_of
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Element (i, j, ...) is at `offset + i * strides[0] + j * strides[1] + ...`, in elements."""
+
+    offset: Dim
+    strides: tuple[Dim, ...]
+
+    def is_contiguous(self, shape: Shape) -> bool:
+        """Whether the elements are in C order without gaps; the strides of axes of size 1 are free."""
+        ours = contiguous(shape)
+        axes = zip(shape, self.strides, ours.strides, strict=True)
+        return all(size == 1 or have == want for size, have, want in axes)
+
+
+def contiguous(shape: Shape, offset: Dim = 0) -> Layout:
+    """C order."""
+    strides: list[Dim] = []
+    stride: Dim = 1
+    for size in reversed(shape):
+        strides.append(stride)
+        stride = dims.mul(stride, size)
+    return Layout(offset, tuple(reversed(strides)))
+
+
+def strided_argument(number: int, rank: int) -> Layout:
+    """The layout of argument `number`, known when it is called: symbols that no size can be called."""
+    strides = tuple(dims.symbol(f"{number}.stride.{axis}") for axis in range(rank))
+    return Layout(dims.symbol(f"{number}.offset"), strides)
+
+
+def layout_of(value: SSAValue, strided: Mapping[SSAValue, int]) -> Layout | None:
+    """The layout of a tensor value in its root's memory; `strided` has the numbers of those arguments that
+    are. None for a reshape whose operand cannot be seen under the new shape: it has to be copied first."""
+    if value in strided:
+        return strided_argument(strided[value], len(shape_of(value)))
+    op = value.owner
+    if not isinstance(op, ReshapeOp | TransposeOp | ExtractOp):
+        return contiguous(shape_of(value))
+    source = layout_of(op.operands[0], strided)
+    if source is None:
+        return None
+    if isinstance(op, TransposeOp):
+        return Layout(source.offset, tuple(source.strides[a] for a in op.permutation.get_values()))
+    if isinstance(op, ReshapeOp):
+        return _reshaped(source, shape_of(op.operands[0]), shape_of(value))
+    offset = source.offset
+    for start, stride in zip(op.offsets.data, source.strides, strict=True):
+        offset = dims.add(offset, dims.mul(start, stride))
+    steps = op.steps.get_values()
+    return Layout(offset, tuple(map(dims.scale, source.strides, steps)))
+
+
+def _reshaped(source: Layout, old: Shape, new: Shape) -> Layout | None:
+    """Contiguous memory takes any shape; other memory may gain and lose axes of size 1."""
+    if source.is_contiguous(old):
+        return contiguous(new, source.offset)
+    kept = [stride for size, stride in zip(old, source.strides, strict=True) if size != 1]
+    if [s for s in old if s != 1] != [s for s in new if s != 1]:
+        return None
+    remaining = iter(kept)
+    return Layout(source.offset, tuple(1 if s == 1 else next(remaining) for s in new))

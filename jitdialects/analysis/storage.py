@@ -1,0 +1,376 @@
+"""Which memory each tensor of a `tssa` function lives in.
+
+A *root* is a value with memory of its own: the result of a group, a block argument, a function argument, or
+(having no value) a result buffer of the function. Other values are views of a root. Roots that are never
+alive together may share a *storage*; liveness is exact per block, and two roots may touch at one position:
+
+- where a group overwrites an operand that it reads at the same index only (in place), or
+- where a terminator hands a root to a block argument or a result buffer (no copy is needed then).
+
+So results are computed in the caller's buffers, loop-carried values stay in one home buffer, and chains run
+in place, wherever no live value is lost. Storages that are neither an argument nor a result buffer get a
+slot of one arena: first fit among slots that are large enough for every value of the symbols.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import product
+from typing import Literal
+
+from xdsl.dialects.builtin import TensorType
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
+
+from jitdialects.analysis.liveness import Liveness, Range, overlaps
+from jitdialects.bytecode import dims
+from jitdialects.bytecode.dims import Apply, Dim, Symbol
+from jitdialects.dialects.interfaces import Contraction, Elementwise, Reduction, ShapeOnly
+from jitdialects.dialects.tssa import buffer_element_type, shape_of
+
+ALIGNMENT = 64
+"""Bytes; a cache line, and the widest vector."""
+_BYTES = {"f32": 4, "i64": 8, "i8": 1, "f64": 8}
+
+
+@dataclass(eq=False)
+class Root:
+    """A value with memory of its own. `value` is None for result buffers and temporaries of branches."""
+
+    value: SSAValue | None
+    tensor: TensorType[Attribute]
+    ranges: list[Range] = field(default_factory=list[Range])
+    place: Literal["argument", "result", "arena"] = "arena"
+    number: int = -1
+    """Which argument or result."""
+
+    @property
+    def size(self) -> Dim:
+        """Bytes."""
+        element = buffer_element_type(self.tensor.get_element_type())
+        return dims.scale(dims.product(shape_of(self.tensor)), _BYTES[str(element)])
+
+
+@dataclass(eq=False)
+class Storage:
+    """One piece of memory and the roots that live in it, one after the other."""
+
+    roots: list[Root]
+    offset: Dim = 0
+    """Bytes from the start of the arena, for storages in it."""
+
+    @property
+    def fixed(self) -> Root | None:
+        """The argument or result buffer that this memory is; None in the arena."""
+        return next((r for r in self.roots if r.place != "arena"), None)
+
+
+@dataclass(frozen=True)
+class Move:
+    """At a terminator, `source` goes to the memory of `target`."""
+
+    source: SSAValue
+    target: Root
+
+
+@dataclass(eq=False)
+class Edge:
+    """What moves on the way from `block` to a successor, or to the caller (`successor` None).
+
+    `moves` happen at once; `temporaries` break cycles among them, in the order in which they are needed.
+    """
+
+    block: Block
+    successor: Block | None
+    moves: list[Move]
+    temporaries: list[Root] = field(default_factory=list[Root])
+
+
+def is_view(op: Operation) -> bool:
+    """Whether the result of `op` is its operand's memory in another arrangement."""
+    return op.has_trait(ShapeOnly) and op.name != "tssa.broadcast"
+
+
+def is_whole(value: SSAValue) -> bool:
+    """Whether `value` is all of its root's memory in C order. A reshape's operand is contiguous."""
+    while not isinstance(value, BlockArgument):
+        op = value.owner
+        assert isinstance(op, Operation)
+        if op.name == "tssa.group":
+            return True
+        if op.name != "tssa.reshape":
+            return False
+        value = op.operands[0]
+    return True
+
+
+class StoragePlan:
+    """The storage of every root of a function whose computing operations are in groups."""
+
+    def __init__(self, function: FuncOp) -> None:
+        self.function = function
+        self.roots: dict[SSAValue, Root] = {}
+        """Of every tensor value, views included."""
+        self.results: list[Root] = []
+        self.edges: list[Edge] = []
+        self.storage: dict[Root, Storage] = {}
+        self.arena_size: Dim = 0
+        self._live = Liveness(function.body)
+        self._collect()
+        self._share()
+        self._place()
+
+    def storage_of(self, value: SSAValue) -> Storage:
+        """The memory that `value` lives in or is a view of."""
+        return self.storage[self.roots[value]]
+
+    def edges_of(self, block: Block) -> Iterator[Edge]:
+        """The edges that leave `block`, in the order of its successors."""
+        return (edge for edge in self.edges if edge.block is block)
+
+    # ---- roots and edges
+
+    def _collect(self) -> None:
+        function, live = self.function, self._live
+        for block in function.body.blocks:
+            for argument in block.args:
+                self._add_root(argument)
+            for op in block.ops:
+                for result in op.results:
+                    if isinstance(result.type, TensorType):
+                        self._add_value(op, result)
+        for number, argument in enumerate(function.body.blocks[0].args):
+            self.roots[argument].place, self.roots[argument].number = "argument", number
+        for number, type in enumerate(function.function_type.outputs):
+            assert isinstance(type, TensorType)
+            self.results.append(Root(None, type, [], "result", number))
+        for block in function.body.blocks:
+            terminator = block.last_op
+            assert terminator is not None
+            for edge in self._edges(block, terminator):
+                self.edges.append(edge)
+                at = live.position[terminator]
+                for move in edge.moves:
+                    move.target.ranges.append((at, at))
+        for root in (*self.roots.values(), *self.results):
+            self.storage.setdefault(root, Storage([root]))
+
+    def _add_root(self, value: SSAValue) -> None:
+        assert isinstance(value.type, TensorType)
+        self.roots[value] = Root(value, value.type, list(self._live.ranges(value)))
+
+    def _add_value(self, op: Operation, result: SSAValue) -> None:
+        if is_view(op):
+            root = self.roots[result] = self.roots[op.operands[0]]
+            root.ranges.extend(self._live.ranges(result))
+        else:
+            self._add_root(result)
+
+    def _edges(self, block: Block, terminator: Operation) -> Iterator[Edge]:
+        if terminator.name == "func.return":
+            moves = map(Move, terminator.operands, self.results)
+            yield Edge(block, None, list(moves))
+            return
+        for successor, operands in successor_operands(terminator):
+            targets = [self.roots[a] for a in successor.args]
+            yield Edge(block, successor, list(map(Move, operands, targets)))
+
+    # ---- sharing
+
+    def _share(self) -> None:
+        for edge in sorted(self.edges, key=lambda e: e.successor is not None):
+            for move in edge.moves:
+                if is_whole(move.source):
+                    self._merge(self.roots[move.source], move.target)
+        for op in self._live.position:
+            if op.name == "tssa.group":
+                for value in op.operands:
+                    if may_overwrite(op, value, self.roots):
+                        self._merge(self.roots[value], self.roots[op.results[0]])
+
+    def _merge(self, left: Root, right: Root) -> None:
+        one, other = self.storage[left], self.storage[right]
+        if one is other or left.size != right.size:
+            return
+        if any(s.fixed is not None and s.fixed.place == "argument" for s in (one, other)):
+            return
+        if one.fixed is not None and other.fixed is not None:
+            return
+        if any(self._conflict(a, b) for a, b in product(one.roots, other.roots)):
+            return
+        one.roots.extend(other.roots)
+        for root in other.roots:
+            self.storage[root] = one
+
+    def _conflict(self, left: Root, right: Root) -> bool:
+        """Whether one of two roots would be lost if both were in one memory."""
+        touching: set[int] | None = None
+        for first, last in overlaps(left.ranges, right.ranges):
+            if first != last:
+                return True
+            if touching is None:
+                touching = {*self._touches(left, right), *self._touches(right, left)}
+            if first not in touching:
+                return True
+        return False
+
+    def _touches(self, old: Root, new: Root) -> Iterator[int]:
+        """Positions at which `old` may become `new` in the same memory."""
+        if new.value is not None and isinstance(op := new.value.owner, Operation):
+            for value in op.operands:
+                if self.roots.get(value) is old and may_overwrite(op, value, self.roots):
+                    yield self._live.position[op]
+        for edge in self.edges:
+            for move in edge.moves:
+                if move.target is new and self.roots[move.source] is old and is_whole(move.source):
+                    assert edge.block.last_op is not None
+                    yield self._live.position[edge.block.last_op]
+
+    # ---- places
+
+    def _place(self) -> None:
+        for edge in self.edges:
+            self._add_temporaries(edge)
+        slots: list[tuple[Dim, list[Storage]]] = []
+        for storage in dict.fromkeys(self.storage.values()):
+            if storage.fixed is not None:
+                continue
+            size = storage.roots[0].size
+            for capacity, tenants in slots:
+                if is_at_most(size, capacity) and not any(
+                    _meet(storage, tenant) for tenant in tenants
+                ):
+                    tenants.append(storage)
+                    break
+            else:
+                slots.append((size, [storage]))
+        for capacity, tenants in slots:
+            for storage in tenants:
+                storage.offset = self.arena_size
+            self.arena_size = dims.add(self.arena_size, round_up(capacity))
+
+    def _add_temporaries(self, edge: Edge) -> None:
+        assert edge.block.last_op is not None
+        at = self._live.position[edge.block.last_op]
+        for step in self.steps(edge):
+            if step.target.value is None and step.target.place == "arena":
+                step.target.ranges.append((at, at))
+                edge.temporaries.append(step.target)
+                self.storage[step.target] = Storage([step.target])
+
+    def steps(self, edge: Edge) -> list[Step]:
+        """The copies that carry out an edge's moves, in an order in which none overwrites what a later one
+        reads. Moves that leave a value where it is give no step."""
+        pending = [
+            Step(self.storage_of(m.source), m.source, None, m.target)
+            for m in edge.moves
+            if not (self.storage_of(m.source) is self.storage[m.target] and is_whole(m.source))
+        ]
+        temporaries = list(edge.temporaries)
+        steps: list[Step] = []
+        while pending:
+            ready = next((s for s in pending if self._is_free(s.target, pending)), None)
+            if ready is None:
+                stuck = pending[0]
+                assert isinstance(stuck.source.type, TensorType)
+                root = temporaries.pop(0) if temporaries else Root(None, stuck.source.type)
+                steps.append(Step(stuck.memory, stuck.source, None, root))
+                pending[0] = Step(None, stuck.source, root, stuck.target)
+            else:
+                steps.append(ready)
+                pending.remove(ready)
+        return steps
+
+    def _is_free(self, target: Root, pending: Iterable[Step]) -> bool:
+        """Whether no pending step reads the memory of `target`."""
+        return all(step.memory is not self.storage[target] for step in pending)
+
+
+@dataclass(frozen=True)
+class Step:
+    """One copy: from `source` where it lies in `memory`, or from `temporary`, to `target`."""
+
+    memory: Storage | None
+    source: SSAValue
+    temporary: Root | None
+    target: Root
+
+
+def successor_operands(
+    terminator: Operation,
+) -> Sequence[tuple[Block, Sequence[SSAValue]]]:
+    """The successors of a `cf.br` or `cf.cond_br`, each with the values for its arguments."""
+    match terminator.name:
+        case "cf.br":
+            return ((terminator.successors[0], terminator.operands),)
+        case "cf.cond_br":
+            then_block, else_block = terminator.successors
+            split = 1 + len(then_block.args)
+            return (
+                (then_block, terminator.operands[1:split]),
+                (else_block, terminator.operands[split:]),
+            )
+        case _:
+            return ()
+
+
+def may_overwrite(group: Operation, value: SSAValue, roots: dict[SSAValue, Root]) -> bool:
+    """Whether the result of `group` may take the place of operand `value`: every operand in that memory is
+    all of it, has the result's shape and element type, and is read at the index that is written only.
+
+    A product reads whole rows while it writes; a sum's result is smaller. An insertion copies nothing but
+    its first operand.
+    """
+    body = group.regions[0].block
+    result = body.last_op
+    if result is None or not result.operands or value not in roots:
+        return False
+    tensor = result.operands[0].type
+    if any(op.has_trait(Contraction) or op.has_trait(Reduction) for op in body.ops):
+        return False
+    for inner, outer in zip(body.args, group.operands, strict=False):
+        if roots.get(outer) is not roots[value]:
+            continue
+        if inner.type != tensor or not is_whole(outer):
+            return False
+        for use in inner.uses:
+            reader = use.operation
+            in_step = reader.has_trait(Elementwise) or reader is result
+            if not in_step and not (reader.name == "tssa.insert" and use.index == 0):
+                return False
+    return True
+
+
+def _meet(left: Storage, right: Storage) -> bool:
+    """Whether two storages ever hold a value at the same time."""
+    return any(any(overlaps(a.ranges, b.ranges)) for a, b in product(left.roots, right.roots))
+
+
+def is_never_negative(size: Dim) -> bool:
+    """Whether an expression is known to be at least 0, given that sizes are. Values of arguments (`s0`)
+    can be anything."""
+    if isinstance(size, int):
+        return size >= 0
+    return size.constant >= 0 and all(c > 0 and _atom_is_size(a) for a, c in size.terms)
+
+
+def _atom_is_size(atom: Symbol | Apply) -> bool:
+    if isinstance(atom, Symbol):
+        return not (atom.name[0] == "s" and atom.name[1:].isdigit())
+    known = [is_never_negative(a) for a in atom.arguments]
+    return any(known) if atom.function == "max" else atom.function != "wrap" and all(known)
+
+
+def is_at_most(size: Dim, capacity: Dim) -> bool:
+    """Whether `size <= capacity` for every value of the symbols."""
+    return is_never_negative(dims.sub(capacity, size))
+
+
+def round_up(size: Dim) -> Dim:
+    """The next multiple of the alignment."""
+    known = (size,) if isinstance(size, int) else (size.constant, *(c for _, c in size.terms))
+    if all(number % ALIGNMENT == 0 for number in known):
+        return size
+    padded = dims.add(size, ALIGNMENT - 1)
+    return dims.scale(dims.floordiv(padded, ALIGNMENT), ALIGNMENT)
