@@ -13,8 +13,9 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, ModuleOp
 from xdsl.dialects.func import FuncOp
+from xdsl.ir import Attribute
 from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import PassFailedException
 
@@ -200,10 +201,9 @@ def _collect(facts: Facts, name: str, done: ModulePass | None, module: ModuleOp)
 
     if name == "convert-vm-to-tssa":
         function = _function(module)
-        weak = _weak_flags(function)
-        inputs, outputs = function.function_type.inputs, function.function_type.outputs
-        facts.arguments = [_tensor(t, w) for t, w in zip(inputs, weak, strict=True)]
-        facts.results = [_tensor(t, dtype_of(t).weak) for t in outputs]
+        inputs, outputs = function.function_type.inputs.data, function.function_type.outputs.data
+        facts.arguments = _tensors(inputs, function.arg_attrs)
+        facts.results = _tensors(outputs, function.res_attrs)
         for relation, left, right in (g.data for g in guards_of(function)):
             facts.guards.append((relation, str(left), str(right)))
     elif isinstance(done, TssaFusePass):
@@ -219,12 +219,11 @@ def _function(module: ModuleOp) -> FuncOp:
     return next(op for op in module.ops if isinstance(op, FuncOp))
 
 
-def _weak_flags(function: FuncOp) -> Sequence[bool]:
-    attributes = function.arg_attrs
-    if attributes is None:
-        return [False] * len(function.function_type.inputs)
-    return ["tssa.weak" in a.data for a in attributes]
-
-
-def _tensor(tensor: Any, weak: bool) -> TensorFacts:
-    return TensorFacts(dtype_of(tensor).name, weak, tuple(map(str, shape_of(tensor))))
+def _tensors(
+    types: Sequence[Attribute], marks: ArrayAttr[DictionaryAttr] | None
+) -> list[TensorFacts]:
+    weak = [False] * len(types) if marks is None else ["tssa.weak" in m.data for m in marks]
+    return [
+        TensorFacts(dtype_of(t).name, w, tuple(map(str, shape_of(t))))
+        for t, w in zip(types, weak, strict=True)
+    ]
