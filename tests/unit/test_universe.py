@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from xdsl.universe import XDSL_UNIVERSE, Universe
 
+import jitdialects
 from jitdialects.universe import JITDIALECTS_UNIVERSE
 
 PASSES = JITDIALECTS_UNIVERSE.all_passes
@@ -57,3 +60,16 @@ def test_importing_the_universe_imports_nothing_heavy() -> None:
         "jitdialects.errors",
         "jitdialects.universe",
     }
+
+
+def test_every_pass_in_the_folders_is_registered() -> None:
+    package = Path(jitdialects.__file__).parent
+    defined = set[str]()
+    for folder in ("passes", "lowering"):
+        for path in (package / folder).glob("*.py"):
+            defined |= set(
+                re.findall(
+                    r'\(ModulePass\):.*?\n    name = "([\w-]+)"', path.read_text(), re.DOTALL
+                )
+            )
+    assert defined == set(PASSES)
