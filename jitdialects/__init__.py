@@ -33,10 +33,12 @@ if TYPE_CHECKING:
     from jitdialects.frontends.control import while_loop
     from jitdialects.frontends.jit import jit
     from jitdialects.frontends.lazy import sync
-    from jitdialects.frontends.session import clear_cache, explain, stats, wait
+    from jitdialects.frontends.session import clear_cache, wait
     from jitdialects.runtime.cache import KernelCache
+    from jitdialects.runtime.explain import explain
     from jitdialects.runtime.policy import Policy
     from jitdialects.runtime.pool import MemoryPool
+    from jitdialects.runtime.stats import stats
     from jitdialects.runtime.vm import VM
 
 __version__ = "0.1.0"
@@ -49,9 +51,9 @@ _HOMES = {
     "Program": "bytecode.program",
     "VM": "runtime.vm",
     "clear_cache": "frontends.session",
-    "explain": "frontends.session",
+    "explain": "runtime.explain",
     "jit": "frontends.jit",
-    "stats": "frontends.session",
+    "stats": "runtime.stats",
     "sync": "frontends.lazy",
     "wait": "frontends.session",
     "while_loop": "frontends.control",

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from jitdialects.bytecode.dtypes import DType
 from jitdialects.bytecode.program import Program
+from jitdialects.bytecode.signature import Signature
 from jitdialects.errors import ArgumentError, ConfigError, TraceError
 from jitdialects.frontends.array import Array
 from jitdialects.frontends.lazy import LazyValue, known
@@ -31,8 +32,11 @@ from jitdialects.frontends.recorder import (
     tracing,
     weak_dtype,
 )
+from jitdialects.frontends.stages import stage_text
 from jitdialects.frontends.structure import Structure, flatten, unflatten
 from jitdialects.frontends.tracer import TracedValue, Tracer
+from jitdialects.runtime.dispatch import type_of
+from jitdialects.runtime.policy import Policy
 from jitdialects.runtime.vm import VM
 
 P = ParamSpec("P")
@@ -141,6 +145,8 @@ class Jitted(Generic[P, R]):
         self.__name__ = getattr(function, "__name__", type(function).__name__)
         self.__doc__ = function.__doc__
         self.options = options
+        shapes = options["shapes"]
+        self._policy = Policy(shapes=None if shapes == "auto" else shapes)
         self._captures: dict[object, tuple[Capture, VM]] = {}
         self._last: Capture | None = None
         self._lock = threading.Lock()
@@ -185,7 +191,7 @@ class Jitted(Generic[P, R]):
             if found is None:
                 self._check_call(args, kwargs)
                 captured = capture(self.__wrapped__, self.__name__, structure, arguments)
-                found = self._captures[key] = captured, VM(captured.program)
+                found = self._captures[key] = captured, VM(captured.program, self._policy)
             self._last = found[0]
         return found, arguments, as_arrays
 
@@ -200,10 +206,22 @@ class Jitted(Generic[P, R]):
         """The program of the signature that was captured or called last."""
         return self._latest().program
 
+    def machines(self) -> list[VM]:
+        """The virtual machines that run the captured programs, one per signature."""
+        return [vm for _, vm in list(self._captures.values())]
+
     def wait(self) -> None:
         """Return when nothing of this function is being compiled."""
-        for _, vm in list(self._captures.values()):
+        for vm in self.machines():
             vm.wait()
+
+    def lower(self, *args: object, stage: str = "bytecode", **kwargs: object) -> str:
+        """The text of what is compiled for this call, after `stage`: bytecode, vm, tssa, loop, scf,
+        llvm, llvm-ir or asm."""
+        (captured, _), arguments, _ = self._lookup(args, kwargs)
+        values = [*arguments, *captured.hoisted]
+        signature = Signature("main", tuple(type_of(v) for v in values))
+        return stage_text(captured.program, signature, stage)
 
     def _latest(self) -> Capture:
         if self._last is None:
