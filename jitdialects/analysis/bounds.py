@@ -53,10 +53,12 @@ def extent_at_most(lower: SSAValue, upper: SSAValue) -> int | None:
         known = [bound for bound in bounds if bound is not None]
         return min(known, default=None)
     low = constant_of(lower)
-    divisor = constant_of(op.operands[1]) if op.name in ("arith.remsi", "arith.remui") else None
-    if low is None or divisor is None or divisor <= 0:
+    number = constant_of(op.operands[1]) if len(op.operands) == 2 else None
+    if low is None or number is None or number < 0:
         return None
-    return divisor - 1 - low
+    if op.name == "arith.andi":
+        return number - low
+    return number - 1 - low if op.name in ("arith.remsi", "arith.remui") else None
 
 
 def _added_to(base: SSAValue, value: SSAValue) -> int | None:

@@ -11,10 +11,11 @@ from dataclasses import dataclass, field
 
 from xdsl.dialects import scf
 from xdsl.dialects.builtin import IndexType
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
 from jitdialects.analysis.bounds import constant_of
 from jitdialects.analysis.memory import Access, access_of, innermost_stride
+from jitdialects.dialects.loop import NestOp
 
 
 @dataclass
@@ -42,10 +43,15 @@ class Lanes:
 
 
 def lanes_of(loop: scf.ForOp) -> Lanes:
-    """Classify every value in the body of `loop`, whose step is 1, against its induction variable."""
+    """Classify every value in the body of `loop` against its induction variable."""
+    return lanes_along(loop.body.block.args[0])
+
+
+def lanes_along(iv: BlockArgument) -> Lanes:
+    """Classify every value in the block of `iv` against `iv`, which grows by one per iteration."""
     lanes = Lanes()
-    lanes.growth[loop.body.block.args[0]] = 1
-    _classify(loop.body.block, lanes)
+    lanes.growth[iv] = 1
+    _classify(iv.block, lanes)
     return lanes
 
 
@@ -53,6 +59,11 @@ def _classify(block: Block, lanes: Lanes) -> None:
     for op in block.ops:
         if isinstance(op, scf.ForOp):
             _classify_loop(op, lanes)
+            continue
+        if isinstance(op, NestOp):
+            if not all(lanes.is_uniform(bound) for bound in op.operands):
+                lanes.varying.update(op.ivs)
+            _classify(op.body.block, lanes)
             continue
         if op.regions or op.name == "memref.alloca":
             lanes.varying.update(op.results)  # not looked into; memory of each iteration's own
