@@ -73,9 +73,10 @@ def loop_passes(features: str) -> tuple[ModulePass, ...]:
         LoopTilePass(),
         LoopInterchangePass(),
         ConvertLoopToScfPass(),
-        LoopHoistAccumulatorsPass(),
-        LoopUnrollPass(),
+        LoopHoistAccumulatorsPass(),  # while scalar: vectors of accumulators then need no memory
         LoopVectorizePass(),
+        LoopHoistAccumulatorsPass(),  # the lanes of sums, which are vectors in memory until here
+        LoopUnrollPass(),
         LoopUnrollAndJamPass(),
     )
 
