@@ -10,8 +10,8 @@ as it says. Needs nothing; leaves operations that MLIR expands elsewhere (`arith
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
 
 from xdsl.context import Context
 from xdsl.dialects import llvm
@@ -54,8 +54,14 @@ def one_to_one(kind: type[Operation], properties: Mapping[str, Attribute] = _NON
     return convert
 
 
+def dense(type: Attribute, values: Sequence[Any]) -> Attribute:
+    """A dense constant of the vector type `type`; one value stands for all lanes."""
+    return DenseIntOrFPElementsAttr.from_list(cast(Any, type), values)
+
+
 def _constant(op: Operation, c: Conversion) -> None:
-    value, type = op.properties["value"], op.results[0].type
+    value: Attribute = op.properties["value"]
+    type = op.results[0].type
     if isinstance(type, IndexType):
         assert isinstance(value, IntegerAttr)
         c.replace(op, c.constant(value.value.data))
@@ -63,8 +69,7 @@ def _constant(op: Operation, c: Conversion) -> None:
     wanted = llvm_type(type)
     if wanted != type:
         assert isinstance(value, DenseIntOrFPElementsAttr)
-        values: Any = value.get_values()
-        value = DenseIntOrFPElementsAttr.from_list(wanted, values)  # pyright: ignore
+        value = dense(wanted, value.get_values())
     c.replace(op, c.hoisted(llvm.ConstantOp, (), wanted, {"value": value}, ("attr", value, wanted)))
 
 

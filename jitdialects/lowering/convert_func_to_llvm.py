@@ -30,7 +30,14 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
 from jitdialects.lowering.convert_arith_to_llvm import STRICT
-from jitdialects.lowering.llvm_conversion import PTR, Conversion, Table, convert_module, llvm_type
+from jitdialects.lowering.llvm_conversion import (
+    PTR,
+    Conversion,
+    Table,
+    as_memref,
+    convert_module,
+    llvm_type,
+)
 
 ABI = "jd.abi"
 _SIGNATURE = frozenset({"sym_name", "function_type", "sym_visibility", "arg_attrs", "res_attrs"})
@@ -38,14 +45,15 @@ _SIGNATURE = frozenset({"sym_name", "function_type", "sym_visibility", "arg_attr
 
 def expanded_types(type: Attribute) -> list[Attribute]:
     """The llvm arguments that one argument becomes."""
-    if isinstance(type, MemRefType):
-        return [PTR, PTR, i64] + [i64] * (2 * type.get_num_dims())
+    if (memref := as_memref(type)) is not None:
+        return [PTR, PTR, *([i64] * (1 + 2 * memref.get_num_dims()))]
     return [llvm_type(type)]
 
 
 def abi_name(type: Attribute) -> str:
     """What `jd.abi` says of an argument: `memref<rank>`, or the type as it is."""
-    return f"memref<{type.get_num_dims()}>" if isinstance(type, MemRefType) else str(type)
+    memref = as_memref(type)
+    return str(type) if memref is None else f"memref<{memref.get_num_dims()}>"
 
 
 def result_type(types: Sequence[Attribute]) -> Attribute:

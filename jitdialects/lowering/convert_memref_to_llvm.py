@@ -46,6 +46,7 @@ from jitdialects.lowering.llvm_conversion import (
     Descriptor,
     Size,
     Table,
+    as_memref,
     byte_width,
     convert_module,
     llvm_type,
@@ -54,12 +55,13 @@ from jitdialects.lowering.llvm_conversion import (
 _CACHE_LINE = 64
 
 
-def _memref(value: SSAValue) -> MemRefType:
-    assert isinstance(value.type, MemRefType)
-    return value.type
+def _memref(value: SSAValue) -> MemRefType[Attribute]:
+    type = as_memref(value.type)
+    assert type is not None
+    return type
 
 
-def aligned_to_element(type: MemRefType) -> dict[str, Attribute]:
+def aligned_to_element(type: MemRefType[Attribute]) -> dict[str, Attribute]:
     """The `alignment` property of an access: that of one element, all that a view promises."""
     return {"alignment": IntegerAttr(byte_width(type.element_type), i64)}
 

@@ -23,7 +23,6 @@ from xdsl.dialects import llvm
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
     DenseArrayBase,
-    DenseIntOrFPElementsAttr,
     IntegerAttr,
     MemRefType,
     ModuleOp,
@@ -37,24 +36,27 @@ from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import PassFailedException
 
 from jitdialects.dialects import upstream
-from jitdialects.lowering.convert_arith_to_llvm import STRICT, one_to_one
+from jitdialects.lowering.convert_arith_to_llvm import STRICT, dense, one_to_one
 from jitdialects.lowering.llvm_addresses import access, constant_of
 from jitdialects.lowering.llvm_conversion import (
     Conversion,
     Table,
+    as_memref,
+    as_vector,
     byte_width,
     convert_module,
     llvm_type,
     memref_layout,
 )
 
+_TRUNCATES: Mapping[str, Attribute] = {"overflowFlags": llvm.OverflowAttr(None)}
 _SIGNED_LESS_THAN = IntegerAttr(2, i64)
 
 
 # ---- memory
 
 
-def is_contiguous_along_last_axis(memref: MemRefType) -> bool:
+def is_contiguous_along_last_axis(memref: MemRefType[Attribute]) -> bool:
     """True if neighbours on the last axis are neighbours in memory."""
     strides, _ = memref_layout(memref)
     return not strides or strides[-1] == 1
@@ -64,8 +66,8 @@ def _vector_pointer(
     op: Operation, memref: SSAValue, indices: Sequence[SSAValue], c: Conversion
 ) -> tuple[SSAValue, int]:
     """The address of the first lane, and the alignment in bytes."""
-    type = memref.type
-    assert isinstance(type, MemRefType)
+    type = as_memref(memref.type)
+    assert type is not None
     if not is_contiguous_along_last_axis(type):
         raise PassFailedException(f"convert-vector-to-llvm: {op.name} needs stride 1, not {type}")
     if type.element_type == i1:
@@ -111,18 +113,23 @@ def _masked_store(op: Operation, c: Conversion) -> None:
 # ---- lanes
 
 
-def _lanes(type: Attribute) -> int:
-    llvm_type(type)  # refuses all but one dimension
-    assert isinstance(type, VectorType)
+def _vector(type: Attribute) -> VectorType[Attribute]:
+    """The llvm type for `type`, a vector of one dimension."""
+    vector = as_vector(llvm_type(type))
+    assert vector is not None
+    return vector
+
+
+def _lanes(type: VectorType[Attribute]) -> int:
     return type.get_shape()[0]
 
 
-def _dense(c: Conversion, type: VectorType, values: Sequence[int]) -> SSAValue:
-    attribute = DenseIntOrFPElementsAttr.from_list(type, values)  # pyright: ignore
+def _dense(c: Conversion, type: VectorType[Attribute], values: Sequence[int]) -> SSAValue:
+    attribute = dense(type, values)
     return c.hoisted(llvm.ConstantOp, (), type, {"value": attribute}, ("dense", type, *values))
 
 
-def splat(c: Conversion, scalar: SSAValue, type: VectorType) -> SSAValue:
+def splat(c: Conversion, scalar: SSAValue, type: VectorType[Attribute]) -> SSAValue:
     """All lanes of a vector of `type` hold `scalar`: made once, right behind it."""
     undefined = c.hoisted(llvm.UndefOp, (), type, key=("undef", type))
     zero = c.constant(0, i32)
@@ -134,22 +141,19 @@ def splat(c: Conversion, scalar: SSAValue, type: VectorType) -> SSAValue:
 
 
 def _broadcast(op: Operation, c: Conversion) -> None:
-    source, type = c.value(op.operands[0]), llvm_type(op.results[0].type)
-    assert isinstance(type, VectorType)
-    if not isinstance(source.type, VectorType):
+    source, type = c.value(op.operands[0]), _vector(op.results[0].type)
+    if as_vector(source.type) is None:
         c.replace(op, splat(c, source, type))
     elif source.type == type:
         c.replace(op, source)
     else:
-        element = source.type.element_type
         zero = c.constant(0, i32)
-        scalar = c.emit(upstream.LlvmExtractElementOp, (source, zero), element)
+        scalar = c.emit(upstream.LlvmExtractElementOp, (source, zero), type.element_type)
         c.replace(op, splat(c, scalar, type))
 
 
 def _create_mask(op: Operation, c: Conversion) -> None:
-    type = op.results[0].type
-    assert isinstance(type, VectorType)
+    type = _vector(op.results[0].type)
     lanes = _lanes(type)
     count = c.value(op.operands[0])
     known = constant_of(count)
@@ -165,9 +169,6 @@ def _create_mask(op: Operation, c: Conversion) -> None:
     operands = (_dense(c, wide, range(lanes)), splat(c, narrow, wide))
     predicate = {"predicate": _SIGNED_LESS_THAN}
     c.replace(op, c.hoisted(llvm.ICmpOp, operands, type, predicate, ("mask", count, lanes)))
-
-
-_TRUNCATES: Mapping[str, Attribute] = {"overflowFlags": llvm.OverflowAttr(None)}
 
 
 def _position(op: Operation, dynamic: Sequence[SSAValue], c: Conversion) -> SSAValue:

@@ -15,6 +15,7 @@ is the meaning of the function. Constants go to the start of the function.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any, cast
 
 from xdsl.context import Context
 from xdsl.dialects import arith, math
@@ -31,11 +32,13 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import PassFailedException
+from xdsl.utils.type import get_element_type_or_self
 
 from jitdialects.bytecode.elementary import ElementaryFunction, elementary_functions
 from jitdialects.dialects.upstream import CmpfOp, SelectOp
 
 Values = Sequence[SSAValue]
+Constant = DenseIntOrFPElementsAttr[Any] | FloatAttr[Any] | IntegerAttr[Any]
 
 
 def with_element(type: Attribute, element: Attribute) -> Attribute:
@@ -90,9 +93,9 @@ class _Constants:
         return known
 
 
-def _attribute(type: Attribute, number: float):
+def _attribute(type: Attribute, number: float) -> Constant:
     if isinstance(type, VectorType):
-        return DenseIntOrFPElementsAttr.from_list(type, [number])  # pyright: ignore
+        return DenseIntOrFPElementsAttr.from_list(cast(Any, type), [number])
     if isinstance(number, float):
         return FloatAttr(number, f32)
     return IntegerAttr(number, i32)
@@ -125,8 +128,7 @@ def expand(op: Operation, function: ElementaryFunction, constants: _Constants) -
 
 def _check_type(op: Operation) -> None:
     type = op.operands[0].type
-    element = type.get_element_type() if isinstance(type, VectorType) else type
-    if not isinstance(element, Float32Type):
+    if not isinstance(get_element_type_or_self(type), Float32Type):
         raise PassFailedException(f"expand-elementary knows {op.name} of f32 only, not of {type}")
 
 

@@ -11,11 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, MemRefType, i32
+from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, i32
 from xdsl.dialects.llvm import GEP_USE_SSA_VAL, AddOp, GEPOp, MulOp
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from jitdialects.lowering.llvm_conversion import Conversion, Descriptor, Size, llvm_type
+from jitdialects.lowering.llvm_conversion import Conversion, Descriptor, Size, as_memref, llvm_type
 
 _GEP_FLAGS = IntegerAttr(0, i32)
 _WRAPS: Mapping[str, Attribute] = {"overflowFlags": IntegerAttr(0, i32)}
@@ -137,7 +137,8 @@ def _depth(term: tuple[int, Size]) -> int:
 
 def access(c: Conversion, memref: SSAValue, indices: Sequence[SSAValue]) -> SSAValue:
     """Pointer to the element of the original `memref` at the original `indices`."""
-    assert isinstance(memref.type, MemRefType)
-    element = llvm_type(memref.type.element_type)
+    type = as_memref(memref.type)
+    assert type is not None
+    element = llvm_type(type.element_type)
     converted = [c.value(index) for index in indices]
     return element_pointer(c, c.descriptor(memref), converted, element)

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import cast
 
 from xdsl.dialects.builtin import (
     AnyFloat,
@@ -66,7 +67,17 @@ class Descriptor:
 # ---- types
 
 
-def memref_layout(type: MemRefType) -> tuple[Sequence[int | None], int | None]:
+def as_memref(type: Attribute) -> MemRefType[Attribute] | None:
+    """`type` if it is a ranked memref."""
+    return cast("MemRefType[Attribute]", type) if isinstance(type, MemRefType) else None
+
+
+def as_vector(type: Attribute) -> VectorType[Attribute] | None:
+    """`type` if it is a vector."""
+    return cast("VectorType[Attribute]", type) if isinstance(type, VectorType) else None
+
+
+def memref_layout(type: MemRefType[Attribute]) -> tuple[Sequence[int | None], int | None]:
     """Strides and offset in elements, None where only known at run time."""
     strides = type.get_strides()
     if strides is None:
@@ -86,15 +97,15 @@ def llvm_type(type: Attribute) -> Attribute:
     """The type that stands for `type` in the llvm dialect; `type` itself where it is one already."""
     if isinstance(type, IndexType):
         return i64
-    if isinstance(type, VectorType):
-        if type.get_num_dims() != 1:
+    if (vector := as_vector(type)) is not None:
+        if vector.get_num_dims() != 1:
             raise PassFailedException(
                 f"conversion to llvm needs vectors of one dimension, not {type}"
             )
-        return VectorType(i64, type.shape) if isinstance(type.element_type, IndexType) else type
-    if isinstance(type, MemRefType):
-        memref_layout(type)
-        return descriptor_type(type.get_num_dims())
+        return VectorType(i64, vector.shape) if isinstance(vector.element_type, IndexType) else type
+    if (memref := as_memref(type)) is not None:
+        memref_layout(memref)
+        return descriptor_type(memref.get_num_dims())
     if isinstance(type, FunctionType):
         raise PassFailedException("conversion to llvm does not know functions as values")
     return type
@@ -238,8 +249,8 @@ class Conversion:
 
     def set_argument(self, argument: BlockArgument, *values: SSAValue) -> None:
         """`values` stand for a block argument that goes away: one, or the parts of a memref."""
-        type = argument.type
-        if isinstance(type, MemRefType):
+        type = as_memref(argument.type)
+        if type is not None:
             rank = type.get_num_dims()
             strides, offset = memref_layout(type)
             self._descriptors[argument] = Descriptor(
@@ -272,8 +283,9 @@ class Conversion:
         return struct
 
     def _unpack(self, struct: SSAValue, type: Attribute) -> Descriptor:
-        assert isinstance(type, MemRefType)
-        strides, offset = memref_layout(type)
+        memref = as_memref(type)
+        assert memref is not None
+        strides, offset = memref_layout(memref)
 
         def part(kind: Attribute, *position: int) -> SSAValue:
             at: dict[str, Attribute] = {"position": DenseArrayBase.from_list(i64, position)}
@@ -283,7 +295,7 @@ class Conversion:
             part(PTR, 0),
             part(PTR, 1),
             part(i64, 2) if offset is None else offset,
-            tuple(part(i64, 3, i) if s < 0 else s for i, s in enumerate(type.get_shape())),
+            tuple(part(i64, 3, i) if s < 0 else s for i, s in enumerate(memref.get_shape())),
             tuple(part(i64, 4, i) if s is None else s for i, s in enumerate(strides)),
         )
 
@@ -295,9 +307,10 @@ class Conversion:
         if wanted == original.type:
             return original
         owner = original.owner
-        if isinstance(owner, Operation) and owner.name == _CAST and len(owner.operands) == 1:
-            if owner.operands[0].type == wanted:
-                return owner.operands[0]
+        if isinstance(owner, Operation) and owner.name == _CAST:
+            sources = tuple(owner.operands)
+            if len(sources) == 1 and sources[0].type == wanted:
+                return sources[0]
         return self.hoisted(UnrealizedConversionCastOp, (original,), wanted)
 
     # -- order and places
@@ -355,9 +368,9 @@ class Conversion:
         if len(op.operands) != 1 or len(op.results) != 1:
             return
         source, result = op.operands[0], op.results[0]
-        if source in self._values or source in self._descriptors:
-            if llvm_type(source.type) == result.type:
-                result.replace_all_uses_with(self.value(source))
+        is_known = source in self._values or source in self._descriptors
+        if is_known and llvm_type(source.type) == result.type:
+            result.replace_all_uses_with(self.value(source))
 
     # -- the end of the walk
 

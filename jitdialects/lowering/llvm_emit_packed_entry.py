@@ -35,6 +35,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import PassFailedException
+from xdsl.utils.hints import isa
 
 from jitdialects.lowering.convert_func_to_llvm import ABI
 from jitdialects.lowering.llvm_conversion import PTR
@@ -119,8 +120,8 @@ def _return_zero(block: Block) -> None:
 def make_packed_entry(function: llvm.FuncOp, name: str) -> None:
     """Turn `function` into the entry `name`, in place."""
     abi = function.attributes.pop(ABI)
-    assert isinstance(abi, ArrayAttr)
-    names = [entry.data for entry in abi.data if isinstance(entry, StringAttr)]
+    assert isa(abi, ArrayAttr[StringAttr])
+    names = [name.data for name in abi]
     if not isinstance(function.function_type.output, llvm.LLVMVoidType):
         raise PassFailedException(
             f"llvm-emit-packed-entry: {function.sym_name.data} returns a value; "

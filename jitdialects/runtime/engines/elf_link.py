@@ -19,6 +19,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from jitdialects.errors import Error
 
@@ -126,7 +127,7 @@ class _Reader:
 
     def __init__(self, data: bytes) -> None:
         self.data = data
-        header = _HEADER.unpack_from(data, 0)
+        header: tuple[Any, ...] = _HEADER.unpack_from(data, 0)
         identity, kind, machine = header[0], header[1], header[2]
         if identity[:7] != _IDENTITY[:7]:
             raise LinkError("linker: not a 64-bit little-endian ELF file")
@@ -135,8 +136,10 @@ class _Reader:
                 "linker: not a relocatable object for x86-64; other CPUs are unknown here"
             )
         start, count, names = header[6], header[12], header[13]
-        raw = [_SECTION.unpack_from(data, start + i * _SECTION.size) for i in range(count)]
-        table = raw[names]
+        raw: list[tuple[int, ...]] = [
+            _SECTION.unpack_from(data, start + i * _SECTION.size) for i in range(count)
+        ]
+        table: tuple[int, ...] = raw[names]
         self.sections = [
             _Section(
                 self.string(table[4], table[5], s[0]), s[1], s[2], s[4], s[5], s[6], s[7], s[8]
@@ -225,7 +228,8 @@ class _Linker:
         strings = reader.sections[table.link]
         symbols: list[Symbol | None] = []
         for index in range(table.size // _SYMBOL.size):
-            entry = _SYMBOL.unpack_from(reader.data, table.offset + index * _SYMBOL.size)
+            at = table.offset + index * _SYMBOL.size
+            entry: tuple[int, ...] = _SYMBOL.unpack_from(reader.data, at)
             at_name, info, _, section, value, size = entry
             name = reader.string(strings.offset, strings.size, at_name)
             if section == 0:
@@ -252,7 +256,9 @@ class _Linker:
         symbols: Sequence[Symbol | None],
     ) -> None:
         for index in range(table.size // _RELA.size):
-            offset, info, addend = _RELA.unpack_from(reader.data, table.offset + index * _RELA.size)
+            at = table.offset + index * _RELA.size
+            entry: tuple[int, ...] = _RELA.unpack_from(reader.data, at)
+            offset, info, addend = entry
             kind, symbol = info & 0xFFFFFFFF, symbols[info >> 32]
             if kind not in _KNOWN_RELOCATIONS:
                 raise LinkError(f"linker: relocation of kind {kind} is not supported")

@@ -39,6 +39,7 @@ from xdsl.dialects.llvm import (
     LLVMVoidType,
 )
 from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.utils.hints import isa
 
 from jitdialects.errors import CompileError
 
@@ -257,16 +258,16 @@ def _edges(terminator: Operation | None) -> list[tuple[Block, Sequence[SSAValue]
 def _passthrough(op: FuncOp) -> list[str]:
     """The `passthrough` list: `"flag"` or `["key", "value"]` entries."""
     entries = op.properties.get("passthrough") or op.attributes.get("passthrough")
-    if not isinstance(entries, ArrayAttr):
+    if entries is None:
         return []
-    words: list[str] = []
-    for entry in entries.data:
-        if isinstance(entry, StringAttr):
-            words.append(entry.data)
-        elif isinstance(entry, ArrayAttr):
-            key, value = (str(part) for part in entry.data)
-            words.append(f"{key}={value}")
-    return words
+    if not isa(entries, ArrayAttr[StringAttr | ArrayAttr[StringAttr]]):
+        raise CompileError(f"llvm-text: passthrough {entries} is no list of names and pairs")
+    return [
+        entry.data
+        if isinstance(entry, StringAttr)
+        else "=".join(f'"{part.data}"' for part in entry)
+        for entry in entries
+    ]
 
 
 # ---- the table
