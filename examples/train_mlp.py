@@ -7,6 +7,7 @@ arrays w1 (784, 512), b1 (512,), w2 (512, 256), b2 (256,), w3 (256, 10), b3 (10,
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 
 import digits
@@ -50,7 +51,7 @@ def main() -> None:
     rng = np.random.default_rng(1)
     weights = [
         (rng.standard_normal((m, n)) * np.sqrt(2 / m)).astype(np.float32)
-        for m, n in zip(WIDTHS, WIDTHS[1:], strict=False)
+        for m, n in pairwise(WIDTHS)
     ]
     biases = [np.zeros(n, np.float32) for n in WIDTHS[1:]]
     parameters = weights + biases

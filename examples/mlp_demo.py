@@ -1,0 +1,133 @@
+"""Serve 1,000 requests of 1 to 64 digits with a classifier that arrives as bytecode without shapes.
+
+The cache starts empty and nothing is waited for: the first requests are interpreted, the compiler works
+beside them, and later requests run what it made. Then every batch size is timed interpreted, compiled and in
+NumPy, one thread each, interleaved in this one process.
+"""
+
+from __future__ import annotations
+
+import shutil
+import statistics
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import digits
+import numpy as np
+from numpy.typing import NDArray
+from rich.console import Console
+from rich.progress import track
+from rich.table import Table
+
+import jitdialects as jd
+
+HERE = Path(__file__).parent
+WORK = HERE.parent / "build" / "demo"
+REQUESTS, LARGEST_BATCH = 1000, 64
+TIMED_BATCHES = (1, 2, 4, 8, 16, 32, 48, 64)
+REPEATS = 41
+Array = NDArray[np.float32]
+
+
+def numpy_forward(
+    x: Array, w1: Array, b1: Array, w2: Array, b2: Array, w3: Array, b3: Array
+) -> Array:
+    """The same classifier in NumPy."""
+    x = np.maximum(x @ w1 + b1, 0)
+    x = np.maximum(x @ w2 + b2, 0)
+    x = x @ w3 + b3
+    e = np.exp(x - x.max(axis=-1, keepdims=True))
+    return e / e.sum(axis=-1, keepdims=True)
+
+
+def serve(vm: jd.VM, images: Array, labels: NDArray[np.int64], weights: list[Array]) -> list[str]:
+    """Run the requests; returns the lines to print: when each tier began, latencies, accuracy."""
+    rng = np.random.default_rng(2)
+    events = ["request 1: interpreted (kernels of single operators, made as they are needed)"]
+    right = agree = total = 0
+    seconds: list[float] = []
+    served = 0
+    for number in track(range(1, REQUESTS + 1), description="serving"):
+        rows = rng.integers(0, len(images), rng.integers(1, LARGEST_BATCH + 1))
+        started = time.perf_counter()
+        (probabilities,) = vm.run("main", images[rows], *weights)
+        seconds.append(time.perf_counter() - started)
+        now_served = jd.stats()["cache_hits"]
+        if now_served and not served:
+            events.append(f"request {number}: compiled")
+        served = now_served
+        predicted = probabilities.argmax(axis=1)
+        reference = numpy_forward(images[rows], *weights).argmax(axis=1)
+        right += int((predicted == labels[rows]).sum())
+        agree += int((predicted == reference).sum())
+        total += len(rows)
+    events.append(f"{served} of {REQUESTS} requests ran compiled code")
+    cuts = np.percentile(np.array(seconds) * 1e6, (50, 99, 100))
+    events.append("request latency p50 {:.0f} us, p99 {:.0f} us, worst {:.0f} us".format(*cuts))
+    events.append(
+        f"accuracy {right / total:.4f} on {total} held-out digits; "
+        f"{agree} of {total} predictions equal NumPy's on the same weights"
+    )
+    return events
+
+
+def median_us(functions: list[Callable[[], object]]) -> list[float]:
+    """Median microseconds of each function, called in turn."""
+    samples: list[list[float]] = [[] for _ in functions]
+    for _ in range(REPEATS):
+        for sample, function in zip(samples, functions, strict=True):
+            started = time.perf_counter()
+            function()
+            sample.append((time.perf_counter() - started) * 1e6)
+    return [statistics.median(s) for s in samples]
+
+
+def timing_table(program: jd.Program, vm: jd.VM, images: Array, weights: list[Array]) -> Table:
+    """Latency and throughput per batch size for the three ways to run."""
+    interpreter = jd.VM(program, policy=jd.Policy(threshold=10**9))
+    table = Table(title="median latency in us, throughput in digits per second; one thread")
+    ways = ("interpreted", "compiled", "NumPy")
+    for heading in ("batch", *ways, *(f"{w}/s" for w in ways), "compiled / NumPy"):
+        table.add_column(heading, justify="right")
+    for batch in TIMED_BATCHES:
+        x = images[:batch]
+        times = median_us(
+            [
+                lambda x=x: interpreter.run("main", x, *weights),
+                lambda x=x: vm.run("main", x, *weights),
+                lambda x=x: numpy_forward(x, *weights),
+            ]
+        )
+        rates = [batch / t * 1e6 for t in times]
+        cells = (f"{n:,.0f}" for n in (*times, *rates))
+        table.add_row(str(batch), *cells, f"{times[1] / times[2]:.2f}")
+    return table
+
+
+def main() -> None:
+    console = Console()
+    shutil.rmtree(WORK, ignore_errors=True)
+    jd.config.cache_dir, jd.config.dump = WORK / "cache", WORK / "ir"
+    program = jd.Program.load(HERE / "mlp.jbc")
+    stored = np.load(HERE / "mlp_weights.npz")
+    weights = [stored[name] for name in ("w1", "b1", "w2", "b2", "w3", "b3")]
+    _, (images, labels) = digits.load()
+    vm = jd.VM(program)
+    for line in serve(vm, images, labels, weights):
+        console.print(line, highlight=False)
+    vm.wait()
+    console.print(timing_table(program, vm, images, weights))
+    stats = jd.stats()
+    console.print(
+        f"compiles {stats['compiles']} ({stats['compile_seconds']:.2f} s CPU)   "
+        f"compile share {stats['compile_share']:.1%}   hit rate {stats['hit_rate']:.1%}   "
+        f"fusion rate {stats['fusion_rate']:.1%}   reuse rate {stats['reuse_rate']:.1%}",
+        highlight=False,
+    )
+    console.print(jd.explain(vm), highlight=False, markup=False)
+    console.print(f"IR of every stage: {(WORK / 'ir').relative_to(HERE.parent)}", highlight=False)
+
+
+if __name__ == "__main__":
+    main()
