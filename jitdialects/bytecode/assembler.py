@@ -49,7 +49,7 @@ from jitdialects.bytecode.program import (
     Location,
     Program,
 )
-from jitdialects.bytecode.verifier import attribute_names, attribute_types, verify
+from jitdialects.bytecode.verifier import attribute_names, attribute_types, check_location, verify
 from jitdialects.errors import BytecodeError
 
 
@@ -283,7 +283,10 @@ def _location(cursor: Cursor) -> Location:
     cursor.expect(":")
     column = cursor.integer()
     cursor.expect(")")
-    return Location(file, line, column)
+    location = Location(file, line, column)
+    with cursor.blaming(here):
+        check_location("loc", location)
+    return location
 
 
 # ---- printing ----------------------------------------------------------------------------------

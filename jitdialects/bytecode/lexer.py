@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Generator
+from contextlib import contextmanager
 
 from jitdialects.bytecode.program import Location
 from jitdialects.errors import BytecodeError
@@ -67,6 +69,14 @@ class Cursor:
     def error(self, sentence: str, location: Location | None = None) -> BytecodeError:
         """An error at `location`, or at the token ahead."""
         return BytecodeError(sentence, location or self.location)
+
+    @contextmanager
+    def blaming(self, location: Location) -> Generator[None, None, None]:
+        """Give errors that have no place this one."""
+        try:
+            yield
+        except BytecodeError as error:
+            raise BytecodeError(error.message, error.location or location) from None
 
     def skip(self, mark: str) -> bool:
         """Whether the token ahead is this mark; if so, go past it."""

@@ -34,7 +34,6 @@ from jitdialects.bytecode.lexer import Cursor
 from jitdialects.bytecode.program import Constant, Location
 from jitdialects.bytecode.signature import SCALAR_NAMES, TENSOR_NAMES
 from jitdialects.bytecode.verifier import INT64_MAX, INT64_MIN, check_sizes
-from jitdialects.errors import BytecodeError
 
 T = TypeVar("T")
 LONGEST_LIST = 64
@@ -84,15 +83,16 @@ def parse_constant(cursor: Cursor) -> Constant:
         raise cursor.error(f"unknown dtype '{name}' (known: {known})", start)
     dtype = TENSOR_NAMES[name]
     sizes = tuple(_list(cursor, "[", "]", cursor.integer))
-    try:
+    with cursor.blaming(start):
         check_sizes("the constant", sizes, dtype.numpy.itemsize)
-        if cursor.kind == "string":
-            return Constant.from_bytes(dtype, sizes, _hex(cursor))
+    if cursor.kind == "string":
+        data = _hex(cursor)
+    else:
         elements = _list(cursor, "[", "]", lambda: _element(cursor, dtype))
-        data = np.array(elements, dtype=dtype.numpy.newbyteorder("<"))
-        return Constant.from_bytes(dtype, sizes, data.tobytes())
-    except BytecodeError as error:
-        raise BytecodeError(error.message, error.location or start) from None
+        data = np.array(elements, dtype=dtype.numpy.newbyteorder("<")).tobytes()
+    with cursor.blaming(start):
+        constant = Constant.from_bytes(dtype, sizes, data)
+    return constant
 
 
 def _hex(cursor: Cursor) -> bytes:

@@ -168,6 +168,17 @@ def check_sizes(who: str, sizes: tuple[int, ...], itemsize: int) -> None:
             )
 
 
+def check_location(who: str, location: Location) -> None:
+    """Refuse a location over the limits."""
+    if type(location.file) is not str or len(location.file) > MAX_FILE_NAME:
+        raise BytecodeError(f"{who} has a file name over {MAX_FILE_NAME} characters; shorten it")
+    for number in (location.line, location.column):
+        if type(number) is not int or not 1 <= number <= MAX_LINE:
+            raise BytecodeError(
+                f"{who} has line or column {number!r}; both count from 1 to {MAX_LINE}"
+            )
+
+
 def _check_constant(who: str, constant: Constant) -> None:
     dtype, value = constant.dtype, constant.value
     if dtype.name not in (WEAK if dtype.weak else SUPPORTED):
@@ -269,7 +280,8 @@ class _Checker:
 
     def check(self, index: int, instruction: Instruction) -> None:
         self.index, self.instruction = index, instruction
-        self._check_location()
+        if instruction.location is not None:
+            check_location(f"a location in function @{self.function.name}", instruction.location)
         if instruction.opcode not in OPERATORS and instruction.opcode not in CORE_OPCODES:
             raise self.refuse("unknown opcode; operators.OPERATORS and CORE_OPCODES list them")
         last = index == len(self.block.instructions) - 1
@@ -282,19 +294,6 @@ class _Checker:
         self._check_attributes()
         if instruction.opcode == "call" and self.surroundings:
             self._check_call(self.surroundings.functions)
-
-    def _check_location(self) -> None:
-        location = self.instruction.location
-        if location is None:
-            return
-        if type(location.file) is not str or len(location.file) > MAX_FILE_NAME:
-            raise BytecodeError(f"a location has a file name over {MAX_FILE_NAME} characters")
-        for number in (location.line, location.column):
-            if type(number) is not int or not 1 <= number <= MAX_LINE:
-                raise BytecodeError(
-                    f"a location of function @{self.function.name} has line or column {number!r}; "
-                    f"both count from 1 to {MAX_LINE}"
-                )
 
     def _check_registers(self) -> None:
         instruction, registers = self.instruction, self.function.registers
