@@ -139,10 +139,17 @@ class _Reader:
         raw: list[tuple[int, ...]] = [
             _SECTION.unpack_from(data, start + i * _SECTION.size) for i in range(count)
         ]
-        table: tuple[int, ...] = raw[names]
+        names_table = raw[int(names)]
         self.sections = [
             _Section(
-                self.string(table[4], table[5], s[0]), s[1], s[2], s[4], s[5], s[6], s[7], s[8]
+                self.string(names_table[4], names_table[5], s[0]),
+                s[1],
+                s[2],
+                s[4],
+                s[5],
+                s[6],
+                s[7],
+                s[8],
             )
             for s in raw
         ]
