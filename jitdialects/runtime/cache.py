@@ -8,12 +8,13 @@ when to look again, and every entry has the version at which it came.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 
 from jitdialects.bytecode.signature import parse
 from jitdialects.runtime.dispatch import Kernel, differences
-from jitdialects.runtime.engines import LoadedLibrary
+from jitdialects.runtime.engines import Engine
+from jitdialects.runtime.engines.dlopen import DlopenEngine
 from jitdialects.runtime.messages import CompileReply
 
 
@@ -40,21 +41,12 @@ class CacheEntry:
     hits: int = 0
 
 
-Load = Callable[[bytes, str], LoadedLibrary]
-
-
-def _load(data: bytes, name: str) -> LoadedLibrary:
-    from jitdialects.runtime.engines.dlopen import load
-
-    return load(data, name)
-
-
 class KernelCache:
-    """Kernels by key; safe to use from several threads. `load` makes the bytes of code callable."""
+    """Kernels by key; safe to use from several threads. `engine` makes the bytes of code callable."""
 
-    def __init__(self, load: Load = _load) -> None:
+    def __init__(self, engine: Engine | None = None) -> None:
         self.version = 0
-        self._load = load
+        self._engine = DlopenEngine() if engine is None else engine
         self._entries: dict[CacheKey, CacheEntry] = {}
         self._lock = threading.Lock()
 
@@ -70,8 +62,8 @@ class KernelCache:
 
     def store(self, key: CacheKey, reply: CompileReply) -> CacheEntry:
         """Load the code of a reply and keep it; an entry that is there already wins."""
-        library = self._load(reply.library, key.signature)
-        kernel = Kernel(parse(key.signature), reply, library.address(reply.entry), library)
+        library = self._engine.load(reply.library, key.signature)
+        kernel = Kernel(parse(key.signature), reply, library)
         with self._lock:
             if key not in self._entries:
                 self.version += 1

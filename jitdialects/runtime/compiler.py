@@ -30,7 +30,7 @@ def _compile(request: CompileRequest) -> bytes:
         raise CompileError(f"numerics mode '{request.numerics}' is not supported; use 'strict'")
     started = time.perf_counter()
     from jitdialects.lowering.pipelines import lower_program
-    from jitdialects.runtime.engines import compile_llvm_module
+    from jitdialects.runtime.engines.codegen import compile_llvm_module
 
     imported = time.perf_counter()
     program = Program.from_bytes(request.program)

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import ctypes
 import struct
+import weakref
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import InitVar, dataclass
 from types import CodeType, FunctionType
 from typing import Any, TypeAlias, cast
 
@@ -20,6 +21,7 @@ import numpy as np
 from jitdialects.bytecode import dims
 from jitdialects.bytecode.dims import Dim, Shape
 from jitdialects.bytecode.signature import ArgumentType, Signature
+from jitdialects.runtime.engines import LoadedLibrary
 from jitdialects.runtime.messages import CompileReply, TensorFact
 from jitdialects.runtime.pointers import address_of
 from jitdialects.runtime.pool import MemoryPool
@@ -69,18 +71,19 @@ def class_of_signature(signature: Signature) -> ClassKey:
 _PYTHON = {dtype.name: kind for kind, dtype in WEAK.items()}
 
 
-@dataclass
+@dataclass(eq=False)
 class Kernel:
-    """Compiled code for one signature. `library` keeps it loaded as long as the kernel lives."""
+    """Compiled code for one signature. The library is unloaded when the kernel is collected, which a
+    call in flight prevents."""
 
     signature: Signature
     reply: CompileReply
-    address: int
-    library: object
+    library: InitVar[LoadedLibrary]
 
-    def __post_init__(self) -> None:
+    def __post_init__(self, library: LoadedLibrary) -> None:
+        weakref.finalize(self, library.close).atexit = False
         self.source, namespace = _generate(self.signature, self.reply)
-        namespace["entry"] = _Entry(self.address)
+        namespace["entry"] = _Entry(library.address(self.reply.entry))
         module = compile(self.source, f"<{self.signature}>", "exec")
         code = next(c for c in module.co_consts if isinstance(c, CodeType))
         self.invoke: Invoke = FunctionType(code, namespace)

@@ -73,9 +73,8 @@ class Site:
         self.instruction = instruction
         self.operator: Operator = OPERATORS[instruction.opcode]
         self._rule = RULES[instruction.opcode]
-        self._key: object = None
-        self._typing: Typing
-        self._shape: Shape
+        # one tuple, because threads share the site: key, typing, shape
+        self._last: tuple[object, Typing, Shape] | None = None
 
     def apply(self, operands: Sequence[Value], pool: MemoryPool) -> Value:
         """The result; errors are those of the operator table."""
@@ -85,14 +84,14 @@ class Site:
         extra = operands[operator.arity :]
         indices = (None,) * operator.arity + tuple(map(as_integer, extra)) if extra else ()
         key = (dtypes, shapes, indices)
-        if key != self._key:
+        last = self._last
+        if last is None or last[0] != key:
             typing = operator.infer_dtypes(dtypes, attributes)
             shape = operator.infer_shape(shapes, attributes, indices, _FACTS)
-            self._typing, self._shape = typing, tuple(dims.evaluate(s, {}) for s in shape)
-            self._key = key
-        typing = self._typing
+            last = self._last = key, typing, tuple(dims.evaluate(s, {}) for s in shape)
+        _, typing, shape = last
         arrays = tuple(as_array(v, d) for v, d in zip(operands, typing.operands, strict=False))
-        result = self._rule(Call(arrays, attributes, indices, typing, self._shape, pool))
+        result = self._rule(Call(arrays, attributes, indices, typing, shape, pool))
         return result.item() if typing.result.weak else result
 
 

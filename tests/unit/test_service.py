@@ -1,0 +1,220 @@
+"""The compile service: messages, one compile per key, failures, forks, statistics, dumps."""
+
+import gc
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from jitdialects.bytecode.builder import ProgramBuilder
+from jitdialects.bytecode.dtypes import FLOAT32, WEAK_FLOAT
+from jitdialects.config import config
+from jitdialects.runtime.cache import CacheKey
+from jitdialects.runtime.dump import signature_slug
+from jitdialects.runtime.messages import (
+    CompileReply,
+    CompileRequest,
+    MessageError,
+    encode_error,
+    encode_reply,
+)
+from jitdialects.runtime.policy import Policy
+from jitdialects.runtime.stats import Indicators, indicators, stats
+from jitdialects.runtime.vm import VM
+from jitdialects.testing.fake_compiler import FakeCompiler, fake_service
+
+REQUEST = CompileRequest(b"jbc", "main", "main(f32[4])", "x86-64-v3", dump=True)
+KEY = CacheKey("abc", "main(f32[4])", "x86-64-v3", "1")
+
+
+def program_bytes() -> bytes:
+    builder = ProgramBuilder()
+    main = builder.function("main", 1)
+    main.returns(main.apply("negative", *main.parameters))
+    return builder.finish().to_bytes()
+
+
+def request() -> bytes:
+    return CompileRequest(program_bytes(), "main", "main(f32[4])", "x86-64-v3").encode()
+
+
+def four(signature: object) -> list:
+    return [(FLOAT32, ["4"])]
+
+
+# ---- messages ----------------------------------------------------------------------------------
+
+
+def test_requests_survive_the_way_as_bytes() -> None:
+    assert CompileRequest.decode(REQUEST.encode()) == REQUEST
+
+
+def test_replies_are_read_with_their_expressions() -> None:
+    facts = {
+        "entry": "jd_entry",
+        "arguments": [{"dtype": "float32", "weak": False, "sizes": ["n", "8"]}],
+        "results": [{"dtype": "float64", "weak": True, "sizes": []}],
+        "guards": [["<=", "1", "n"]],
+        "arena": "4 * n + 64",
+        "operators": 3,
+        "operators_fused": 2,
+        "remarks": [],
+        "milliseconds": {"codegen": 2.0},
+        "stages": {},
+    }
+    reply = CompileReply.decode(encode_reply(facts, b"code"))
+    assert (reply.library, reply.error, reply.operators) == (b"code", None, 3)
+    assert reply.results[0].dtype == WEAK_FLOAT
+    assert str(reply.arena) == "4 * n + 64"
+    assert str(reply.arguments[0].shape[0]) == "n"
+    assert CompileReply.decode(encode_error("no")).error == "no"
+    with pytest.raises(MessageError, match="compile reply: KeyError"):
+        CompileReply.decode(encode_reply({"entry": "x"}, b""))
+
+
+@pytest.mark.parametrize("cut", [0, 3, 11, 20, -1])
+def test_cut_messages_are_refused(cut: int) -> None:
+    with pytest.raises(MessageError, match="cut off or made by another version"):
+        CompileRequest.decode(REQUEST.encode()[:cut])
+
+
+def test_foreign_messages_are_refused() -> None:
+    with pytest.raises(MessageError, match="magic b'JDRP'"):
+        CompileRequest.decode(encode_error("x"))
+
+
+# ---- the service -------------------------------------------------------------------------------
+
+
+def test_one_compile_per_key_whoever_asks() -> None:
+    gate = threading.Event()
+    compiler = FakeCompiler(four, gate=gate)
+    service = fake_service(compiler)
+    for _ in range(5):
+        service.submit(KEY, request)
+    assert service.is_pending(KEY)
+    gate.set()
+    service.wait()
+    service.submit(KEY, request)
+    assert service.compile_now(KEY, request()) is service.cache.find(KEY)
+    assert len(compiler.requests) == service.compiles == 1
+
+
+def test_failures_are_kept_until_they_are_forgotten() -> None:
+    compiler = FakeCompiler(four, error="no")
+    service = fake_service(compiler)
+    for _ in range(2):
+        service.submit(KEY, request)
+        service.wait()
+    assert service.failures == {KEY: "no"}
+    assert service.compile_now(KEY, request()) is None
+    service.forget()
+    compiler.error = None
+    assert service.compile_now(KEY, request()) is not None
+
+
+def test_a_reply_that_is_no_message_is_a_failure() -> None:
+    service = fake_service(FakeCompiler(four))
+    service._compile = lambda data: b"garbage"
+    assert service.compile_now(KEY, request()) is None
+    assert "compile reply" in service.failures[KEY]
+
+
+def test_garbage_collection_and_the_switch_interval_are_restored() -> None:
+    seen: list[tuple[bool, float]] = []
+    service = fake_service(FakeCompiler(four))
+
+    def spy(data: bytes) -> bytes:
+        seen.append((gc.isenabled(), sys.getswitchinterval()))
+        return encode_error("x")
+
+    service._compile = spy
+    before = sys.getswitchinterval()
+    service.compile_now(KEY, request())
+    assert seen == [(False, pytest.approx(0.05e-3))]
+    assert (gc.isenabled(), sys.getswitchinterval()) == (True, before)
+
+
+def test_a_forked_child_compiles_for_itself() -> None:
+    gate = threading.Event()
+    compiler = FakeCompiler(four, gate=gate)
+    service = fake_service(compiler)
+    service.submit(KEY, request)
+    child = os.fork()
+    if not child:
+        compiler.gate = None
+        service.submit(KEY, request)
+        service.wait()
+        os._exit(0 if service.cache.find(KEY) else 1)
+    assert os.waitpid(child, 0)[1] == 0
+    gate.set()
+    service.wait()
+
+
+def test_stages_are_dumped_under_stable_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(config, "dump", tmp_path)
+    builder = ProgramBuilder()
+    main = builder.function("main", 1)
+    main.returns(main.apply("negative", *main.parameters))
+    vm = VM(builder.finish(), Policy(threshold=1), service=fake_service(FakeCompiler(four)))
+    vm.run("main", np.zeros(4, np.float32))
+    vm.wait()
+    name = f"main-{vm.functions['main'].fingerprint[:8]}"
+    assert (tmp_path / name / "f32-4" / "00-vm.mlir").read_text() == "builtin.module {}"
+
+
+def test_slugs_of_signatures() -> None:
+    assert signature_slug("f32[n,784], f32[784,512]:strided, i64[], float") == (
+        "f32-nx784_f32-784x512-strided_i64_float"
+    )
+    assert signature_slug("") == "none"
+
+
+# ---- statistics --------------------------------------------------------------------------------
+
+
+def test_stats_have_the_indicators() -> None:
+    indicators.clear()
+    builder = ProgramBuilder()
+    main = builder.function("main", 1)
+    main.returns(main.apply("negative", *main.parameters))
+    vm = VM(builder.finish(), Policy(threshold=2), service=fake_service(FakeCompiler(four)))
+    for _ in range(6):
+        vm.run("main", np.zeros(4, np.float32))
+        vm.wait()
+    found = stats()
+    # the fake kernel interprets in a machine of its own, which is never hot
+    assert (found["compiles"], found["cache_hits"], found["cache_misses"]) == (1, 4, 0)
+    assert found["hit_rate"] == 1.0
+    assert found["fusion_rate"] == pytest.approx(2 / 3)
+    assert 0 < found["compile_share"] < 1
+    assert found["minute"]["hit_rate"] == 1.0
+    assert found["pool"]["requests"] > 0
+    row = next(r for r in found["blocks"] if r["served"] == 4)
+    assert (row["function"], row["executions"]) == ("main", 2)
+
+
+def test_the_sliding_minute_forgets() -> None:
+    counters = Indicators()
+    second = counters._second
+    counters.now.hits = 5
+    counters.add_run(second + 1, 0.5)
+    counters.now.misses = 5
+    counters.add_run(second + 60, 0.0)
+    assert counters._past.hits == 5
+    assert counters._past.misses == 0
+
+
+def test_importing_the_vm_imports_no_compiler() -> None:
+    script = (
+        "import sys, jitdialects.runtime.vm, jitdialects.runtime.explain\n"
+        "bad = {m.partition('.')[0] for m in sys.modules} & {'xdsl', 'llvmlite'}\n"
+        "assert not bad, bad"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True)
