@@ -154,7 +154,7 @@ def tensor_type(dtype: DType, shape: Shape) -> TensorType[Attribute]:
     return TensorType(ELEMENT_TYPES[dtype.name], static, encoding)
 
 
-def _tensor(value: SSAValue | Attribute) -> TensorType[Attribute]:
+def tensor_of(value: SSAValue | Attribute) -> TensorType[Attribute]:
     """The tensor type; a plain test of the class, since passes ask at every operation."""
     tensor = value.type if isinstance(value, SSAValue) else value
     if not isinstance(tensor, TensorType):
@@ -164,7 +164,7 @@ def _tensor(value: SSAValue | Attribute) -> TensorType[Attribute]:
 
 def shape_of(value: SSAValue | Attribute) -> Shape:
     """Sizes of a tensor value or type; `VerifyException` where a dynamic one has no expression."""
-    tensor = _tensor(value)
+    tensor = tensor_of(value)
     encoding = tensor.encoding
     if isinstance(encoding, DimsAttr):
         return encoding.data
@@ -176,7 +176,7 @@ def shape_of(value: SSAValue | Attribute) -> Shape:
 
 def dtype_of(value: SSAValue | Attribute) -> DType:
     """Element type of a tensor value or type; `f64` is a Python float, hence weak."""
-    element = _tensor(value).get_element_type()
+    element = tensor_of(value).get_element_type()
     name = _DTYPES.get(element)
     if name is None:
         raise VerifyException(f"element type {element} is none of f32, i64, i1, f64")
