@@ -44,13 +44,13 @@ class Liveness:
         position = 0
         for block in region.blocks:
             self.begin[block] = position
-            defined = dict.fromkeys(block.args, position)
+            defined: dict[SSAValue, int] = {argument: position for argument in block.args}
             last: dict[SSAValue, int] = {}
             for op in block.ops:
                 position += 1
                 self.position[op] = position
                 last.update(dict.fromkeys(reads_of(op), position))
-                defined.update(dict.fromkeys(op.results, position))
+                defined.update({result: position for result in op.results})
             self.end[block] = position
             self._last_read[block], self._defined[block] = last, defined
             position += 1

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import cast
+
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, IntegerType
-from xdsl.ir import Operation
+from xdsl.ir import Attribute, Operation
 
 
 def splat_of(op: Operation) -> int | float | None:
@@ -12,13 +15,17 @@ def splat_of(op: Operation) -> int | float | None:
 
     `DenseIntOrFPElementsAttr.is_splat` will not do: it takes 0.0 for -0.0 and fails without elements.
     """
-    value = op.properties.get("value")
-    if op.name != "tssa.constant" or not isinstance(value, DenseIntOrFPElementsAttr):
+    table = op.properties.get("value")
+    if op.name != "tssa.constant" or not isinstance(table, DenseIntOrFPElementsAttr):
         return None
-    count, data = len(value), value.data.data
-    if not count or data != data[: len(data) // count] * count:
+    values, data = table.get_values(), table.data.data
+    if not values or data != data[: len(data) // len(values)] * len(values):
         return None
-    number = value.get_values()[0]
-    element = value.get_element_type()
-    assert isinstance(number, int | float)
-    return int(bool(number)) if element == IntegerType(1) else number
+    return numbers_of(table)[0]
+
+
+def numbers_of(table: DenseIntOrFPElementsAttr) -> Sequence[int | float]:
+    """The elements in C order; bool gives 0 or 1."""
+    numbers = cast("Sequence[int | float]", table.get_values())
+    element = cast("Attribute", table.get_element_type())
+    return [int(bool(n)) for n in numbers] if element == IntegerType(1) else numbers

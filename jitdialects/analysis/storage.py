@@ -27,7 +27,7 @@ from jitdialects.analysis.liveness import Liveness, Range, overlaps
 from jitdialects.bytecode import dims
 from jitdialects.bytecode.dims import Apply, Dim, Symbol
 from jitdialects.dialects.interfaces import Contraction, Elementwise, Reduction, ShapeOnly
-from jitdialects.dialects.tssa import buffer_element_type, shape_of
+from jitdialects.dialects.tssa import buffer_element_type, shape_of, tensor_of
 
 ALIGNMENT = 64
 """Bytes; a cache line, and the widest vector."""
@@ -143,8 +143,7 @@ class StoragePlan:
         for number, argument in enumerate(function.body.blocks[0].args):
             self.roots[argument].place, self.roots[argument].number = "argument", number
         for number, type in enumerate(function.function_type.outputs):
-            assert isinstance(type, TensorType)
-            self.results.append(Root(None, type, [], "result", number))
+            self.results.append(Root(None, tensor_of(type), [], "result", number))
         for block in function.body.blocks:
             terminator = block.last_op
             assert terminator is not None
@@ -157,8 +156,7 @@ class StoragePlan:
             self.storage.setdefault(root, Storage([root]))
 
     def _add_root(self, value: SSAValue) -> None:
-        assert isinstance(value.type, TensorType)
-        self.roots[value] = Root(value, value.type, list(self._live.ranges(value)))
+        self.roots[value] = Root(value, tensor_of(value), list(self._live.ranges(value)))
 
     def _add_value(self, op: Operation, result: SSAValue) -> None:
         if is_view(op):
@@ -273,8 +271,7 @@ class StoragePlan:
             ready = next((s for s in pending if self._is_free(s.target, pending)), None)
             if ready is None:
                 stuck = pending[0]
-                assert isinstance(stuck.source.type, TensorType)
-                root = temporaries.pop(0) if temporaries else Root(None, stuck.source.type)
+                root = temporaries.pop(0) if temporaries else Root(None, tensor_of(stuck.source))
                 steps.append(Step(stuck.memory, stuck.source, None, root))
                 pending[0] = Step(None, stuck.source, root, stuck.target)
             else:

@@ -8,8 +8,9 @@ argument k.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
+from typing import cast
 
 from xdsl.dialects import arith, memref
 from xdsl.dialects.builtin import (
@@ -49,6 +50,13 @@ PREDICATES = {
     "ugt": 8,
     "uge": 9,
 }
+
+
+def memref_of(buffer: SSAValue) -> MemRefType[Attribute]:
+    """The type of a value that is a memref."""
+    type = buffer.type
+    assert isinstance(type, MemRefType)
+    return cast("MemRefType[Attribute]", type)
 
 
 class Emitter:
@@ -102,7 +110,7 @@ class Emitter:
         upper: Sequence[SSAValue],
         kinds: Sequence[str],
         steps: Sequence[int] | None = None,
-    ) -> Iterator[tuple[SSAValue, ...]]:
+    ) -> Generator[tuple[SSAValue, ...], None, None]:
         """Emit into the body of a new `loop.nest`; gives its index variables. Rank 0 is no nest."""
         if not lower:
             yield ()
@@ -128,8 +136,7 @@ class Emitter:
 
     def load(self, buffer: SSAValue, indices: Sequence[SSAValue] = ()) -> SSAValue:
         """The element as it lies in memory."""
-        assert isinstance(buffer.type, MemRefType)
-        return self.emit(memref.LoadOp, (buffer, *indices), buffer.type.get_element_type())
+        return self.emit(memref.LoadOp, (buffer, *indices), memref_of(buffer).get_element_type())
 
     def store(self, value: SSAValue, buffer: SSAValue, indices: Sequence[SSAValue] = ()) -> None:
         """Write one element."""
@@ -147,12 +154,8 @@ class Emitter:
         """An `arith.constant`; `value` is wrapped or rounded to `type`."""
         key = (type, repr(value))
         if key not in self._constants:
-            if isinstance(type, IntegerType | IndexType):
-                attribute: Attribute = IntegerAttr(int(value), type, truncate_bits=type == i64)
-            else:
-                assert isinstance(type, AnyFloat)
-                attribute = FloatAttr(float(value), type)
-            self._constants[key] = self.top(arith.ConstantOp, (), type, {"value": attribute})
+            properties = {"value": _number(type, value)}
+            self._constants[key] = self.top(arith.ConstantOp, (), type, properties)
         return self._constants[key]
 
     def index(self, value: int) -> SSAValue:
@@ -268,6 +271,14 @@ class Emitter:
         rest = self._arith(arith.RemSIOp, left, right)
         below = self._arith(arith.AddiOp, quotient, self.index(-1), WRAP)
         return self.top(SelectOp, (self._below_zero(rest), below, quotient), INDEX)
+
+
+def _number(type: Attribute, value: float) -> Attribute:
+    """The attribute of a constant."""
+    if isinstance(type, IntegerType | IndexType):
+        return cast("Attribute", IntegerAttr(int(value), cast("IndexType", type)))
+    assert isinstance(type, AnyFloat)
+    return cast("Attribute", FloatAttr(float(value), type))
 
 
 def _size_sources(function: FuncOp) -> dict[str, tuple[int, int | None]]:

@@ -11,10 +11,10 @@ from itertools import product
 
 from xdsl.dialects import arith, memref
 from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
     DenseIntOrFPElementsAttr,
     MemRefType,
     NoneAttr,
-    TensorType,
     i1,
     i8,
     i64,
@@ -22,14 +22,14 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
 from xdsl.utils.exceptions import PassFailedException
 
-from jitdialects.analysis.splats import splat_of
+from jitdialects.analysis.splats import numbers_of, splat_of
 from jitdialects.bytecode import dims
 from jitdialects.bytecode.dims import Shape
 from jitdialects.dialects.interfaces import Elementwise
 from jitdialects.dialects.loop import PARALLEL
-from jitdialects.dialects.tssa import GroupOp, InsertOp, SizeOp, shape_of
+from jitdialects.dialects.tssa import GroupOp, InsertOp, SizeOp, shape_of, tensor_of
 from jitdialects.errors import CompileError
-from jitdialects.lowering.emitter import WRAP, Emitter
+from jitdialects.lowering.emitter import WRAP, Emitter, memref_of
 from jitdialects.lowering.scalar_rules import emit_scalar
 
 MAX_TABLE = 256
@@ -38,8 +38,7 @@ MAX_TABLE = 256
 
 def element_of(tensor: SSAValue) -> Attribute:
     """The type in which the elements of a tensor are computed."""
-    assert isinstance(tensor.type, TensorType)
-    return tensor.type.get_element_type()
+    return tensor_of(tensor).get_element_type()
 
 
 class Body:
@@ -120,15 +119,14 @@ def store_element(
     at: Emitter, value: SSAValue, buffer: SSAValue, indices: Sequence[SSAValue]
 ) -> None:
     """Write an element; a bool takes a byte."""
-    assert isinstance(buffer.type, MemRefType)
-    if value.type == i1 and buffer.type.get_element_type() == i8:
+    if value.type == i1 and memref_of(buffer).get_element_type() == i8:
         value = at.emit(arith.ExtUIOp, (value,), i8)
     at.store(value, buffer, indices)
 
 
 def is_contiguous(buffer: SSAValue) -> bool:
     """Whether a memref has the identity layout."""
-    return isinstance(buffer.type, MemRefType) and isinstance(buffer.type.layout, NoneAttr)
+    return isinstance(buffer.type, MemRefType) and memref_of(buffer).layout == NoneAttr()
 
 
 def is_collapsible(group: GroupOp, shape: Shape) -> bool:
@@ -147,9 +145,8 @@ def is_collapsible(group: GroupOp, shape: Shape) -> bool:
 
 def collapse(at: Emitter, buffer: SSAValue, count: dims.Dim, size: SSAValue) -> SSAValue:
     """The elements of a contiguous buffer as a memref of rank 1."""
-    assert isinstance(buffer.type, MemRefType)
-    static = count if isinstance(count, int) else memref.DYNAMIC_INDEX
-    type = MemRefType(buffer.type.get_element_type(), [static])
+    static = count if isinstance(count, int) else DYNAMIC_INDEX
+    type = MemRefType(memref_of(buffer).get_element_type(), [static])
     op = memref.ReinterpretCastOp.from_dynamic(
         buffer, [0], [count if isinstance(count, int) else size], [1], type
     )
@@ -168,7 +165,7 @@ def lower_elementwise(at: Emitter, group: GroupOp) -> None:
         size = at.size(count)
         flat: dict[SSAValue, SSAValue] = {}
         for buffer in (*body.outer.values(), out):
-            if isinstance(buffer.type, MemRefType) and buffer.type.get_shape():
+            if isinstance(buffer.type, MemRefType) and memref_of(buffer).get_shape():
                 flat.setdefault(buffer, collapse(at, buffer, count, size))
         body.outer = {inner: flat.get(outer, outer) for inner, outer in body.outer.items()}
         out = flat[out]
@@ -189,7 +186,7 @@ def over(at: Emitter, shape: Shape) -> tuple[list[SSAValue], list[SSAValue], lis
 
 def lower_insert(at: Emitter, group: GroupOp, op: InsertOp) -> None:
     """Copy the whole, unless the result takes its place, then write the part."""
-    outer = dict(zip(group.block.args, group.ins, strict=True))
+    outer = Body(at, group).outer
     whole, part = (outer[v] for v in op.operands)
     out = group.outs[0]
     if whole is not out:
@@ -208,7 +205,7 @@ def lower_insert(at: Emitter, group: GroupOp, op: InsertOp) -> None:
 
 def lower_table(at: Emitter, group: GroupOp, values: DenseIntOrFPElementsAttr) -> None:
     """A constant that is not one number: a store for each element."""
-    elements = values.get_values()
+    elements = numbers_of(values)
     if len(elements) > MAX_TABLE:
         raise CompileError(
             f"a constant of {len(elements)} elements is too large to compile (at most {MAX_TABLE}); "
@@ -217,6 +214,5 @@ def lower_table(at: Emitter, group: GroupOp, values: DenseIntOrFPElementsAttr) -
     result = group.terminator.operands[0]
     sizes = [range(dims.evaluate(size, {})) for size in shape_of(result)]
     for index, value in zip(product(*sizes), elements, strict=True):
-        type = element_of(result)
-        element = at.constant(type, bool(value) if type == i1 else value)
+        element = at.constant(element_of(result), value)
         store_element(at, element, group.outs[0], [at.index(i) for i in index])

@@ -17,15 +17,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from xdsl.dialects import arith, math
-from xdsl.dialects.builtin import MemRefType, f32, i8, i64
+from xdsl.dialects.builtin import f32, i8, i64
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from jitdialects.bytecode import dims
 from jitdialects.bytecode.dims import Dim
-from jitdialects.dialects.interfaces import Contraction
 from jitdialects.dialects.loop import PARALLEL, REDUCTION
 from jitdialects.dialects.tssa import GroupOp, shape_of
-from jitdialects.lowering.emitter import INDEX, STRICT, WRAP, Emitter
+from jitdialects.lowering.emitter import INDEX, STRICT, WRAP, Emitter, memref_of
 from jitdialects.lowering.loop_elementwise import Body, collapse, over, store_element
 from jitdialects.lowering.loop_matmul import multiply_add
 from jitdialects.lowering.scalar_rules import INT64_MIN
@@ -45,8 +44,11 @@ class Combine:
         return at.emit(self.kind, (left, right), left.type, self.properties)
 
 
-_SUM = {f32: Combine(arith.AddfOp, -0.0, STRICT), i64: Combine(arith.AddiOp, 0, WRAP)}
-_MAX = {
+_SUM: Mapping[Attribute, Combine] = {
+    f32: Combine(arith.AddfOp, -0.0, STRICT),
+    i64: Combine(arith.AddiOp, 0, WRAP),
+}
+_MAX: Mapping[Attribute, Combine] = {
     f32: Combine(arith.MaximumfOp, float("-inf"), STRICT),
     i64: Combine(arith.MaxSIOp, INT64_MIN),
     i8: Combine(arith.MaxUIOp, 0),
@@ -64,8 +66,7 @@ def lower_reduction(at: Emitter, group: GroupOp, op: Operation) -> None:
     if len(shape) - len(kept) > 1:
         length = dims.product(shape)
         source = collapse(at, source, length, at.size(length))
-    assert isinstance(source.type, MemRefType)
-    element = source.type.get_element_type()
+    element = memref_of(source).get_element_type()
     combine = (_SUM if op.name == "tssa.sum" else _MAX)[element]
     with at.nest(*over(at, kept)) as outer:
         if not shape:
@@ -86,8 +87,7 @@ def lower_dot(at: Emitter, group: GroupOp, op: Operation) -> None:
     x, y = (body.outer[v] for v in op.operands)
     shape = shape_of(op.results[0])
     body.compute_scalars(shape)
-    assert op.has_trait(Contraction) and isinstance(x.type, MemRefType)
-    element = x.type.get_element_type()
+    element = memref_of(x).get_element_type()
     with at.nest(*over(at, shape)) as outer:
 
         def step(index: SSAValue, lane: SSAValue) -> SSAValue:
@@ -133,8 +133,7 @@ def _reduce_block(
     def value(index: Dim | SSAValue) -> SSAValue:
         return index if isinstance(index, SSAValue) else at.size(index)
 
-    assert isinstance(lanes.type, MemRefType)
-    element = lanes.type.get_element_type()
+    element = memref_of(lanes).get_element_type()
     zero, width = at.index(0), at.index(LANES)
     with at.nest([zero], [width], [PARALLEL]) as (lane,):
         at.store(at.constant(element, combine.identity), lanes, (lane,))
@@ -171,8 +170,7 @@ def _reduce_blocks(
     `stack[t]` is the sum of 2^t blocks that waits for its partner to the right. Block b completes one
     pair for each trailing zero of b + 1. What waits at the end is joined from the right.
     """
-    assert isinstance(lanes.type, MemRefType)
-    element = lanes.type.get_element_type()
+    element = memref_of(lanes).get_element_type()
     end, zero, one = at.size(length), at.index(0), at.index(1)
     blocks = at.size(dims.floordiv(dims.add(length, BLOCK - 1), BLOCK))
     stack, sum = at.alloca(element, LEVELS), at.alloca(element)

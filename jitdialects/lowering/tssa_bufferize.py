@@ -53,8 +53,9 @@ from jitdialects.dialects.tssa import (
     YieldOp,
     buffer_element_type,
     shape_of,
+    tensor_of,
 )
-from jitdialects.lowering.emitter import DIMS, Emitter
+from jitdialects.lowering.emitter import DIMS, Emitter, memref_of
 
 ARENA = "tssa.arena"
 """Attribute of a function: the bytes of temporaries that its last argument must have."""
@@ -283,7 +284,6 @@ class Bufferizer:
         return self.casts[key]
 
     def _reinterpret(self, base: SSAValue, shape: Shape, layout: Layout) -> SSAValue:
-        assert isinstance(base.type, MemRefType)
         offset, sizes, strides = (
             [x if isinstance(x, int) else self.at.size(x) for x in xs]
             for xs in ((layout.offset,), shape, layout.strides)
@@ -291,8 +291,7 @@ class Bufferizer:
         plain = layout.offset == 0 and layout == contiguous(shape)
         form = StridedLayoutAttr([_known(s) for s in layout.strides], _known(layout.offset))
         static = [s if isinstance(s, int) else DYNAMIC_INDEX for s in shape]
-        element: Attribute = base.type.get_element_type()
-        type = MemRefType(element, static, NoneAttr() if plain else form)
+        type = MemRefType(memref_of(base).get_element_type(), static, NoneAttr() if plain else form)
         cast = memref.ReinterpretCastOp.from_dynamic(base, offset, sizes, strides, type)
         self.at.insert_at_top(cast)
         return cast.results[0]
@@ -386,21 +385,20 @@ class Bufferizer:
 
 def _argument_type(type: Attribute, weak: bool, strided: bool) -> Attribute:
     """The type of an argument after bufferization."""
-    assert isinstance(type, TensorType)
-    element: Attribute = type.get_element_type()
+    tensor = tensor_of(type)
     if weak:
-        return element
-    shape = type.get_shape()
+        return tensor.get_element_type()
+    shape = tensor.get_shape()
     layout = StridedLayoutAttr([None] * len(shape), None) if strided else NoneAttr()
-    return MemRefType(buffer_element_type(element), shape, layout)
+    return MemRefType(buffer_element_type(tensor.get_element_type()), shape, layout)
 
 
 def _with_dims(attributes: DictionaryAttr, type: Attribute) -> DictionaryAttr:
     """Argument attributes with the symbolic sizes of the tensor type, if it has any."""
-    assert isinstance(type, TensorType)
-    if not isinstance(type.encoding, DimsAttr):
+    encoding = tensor_of(type).encoding
+    if not isinstance(encoding, DimsAttr):
         return attributes
-    return DictionaryAttr({**attributes.data, DIMS: type.encoding})
+    return DictionaryAttr({**attributes.data, DIMS: encoding})
 
 
 def _known(size: Dim) -> int | None:
