@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import inspect
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Generic, ParamSpec, TypeAlias, TypeVar, cast, overload
 
@@ -33,10 +33,11 @@ from jitdialects.frontends.recorder import (
     weak_dtype,
 )
 from jitdialects.frontends.stages import stage_text
-from jitdialects.frontends.structure import Structure, flatten, unflatten
+from jitdialects.frontends.structure import LEAF, Structure, flatten, unflatten
 from jitdialects.frontends.tracer import TracedValue, Tracer
 from jitdialects.runtime.dispatch import type_of
 from jitdialects.runtime.policy import Policy
+from jitdialects.runtime.values import STRONG
 from jitdialects.runtime.vm import VM
 
 P = ParamSpec("P")
@@ -61,11 +62,13 @@ class Capture:
     constants: dict[int, object]
     hoisted: tuple[NDArray[np.generic], ...]
 
-    def run(self, vm: VM, arguments: list[Argument], *, as_arrays: bool) -> object:
+    def run(self, vm: VM, arguments: Sequence[Argument], *, as_arrays: bool) -> object:
         """Run the program and put its results together."""
-        results: list[object] = list(vm.run("main", *arguments, *self.hoisted))
+        results: Sequence[object] = vm.run("main", *arguments, *self.hoisted)
         if as_arrays:
             results = [Array(known(cast(NDArray[np.generic], r))) for r in results]
+        if self.structure is LEAF and not self.constants:
+            return results[0]
         return unflatten(self.structure, self._with_constants(iter(results)))
 
     def _with_constants(self, arrays: Iterator[object]) -> Iterator[object]:
@@ -127,8 +130,19 @@ def as_argument(leaf: object, who: str) -> Argument:
 def dtype_of(value: Argument, who: str) -> DType:
     """The dtype with which an argument enters a program."""
     if isinstance(value, np.ndarray):
-        return DType(value.dtype.name)
+        return STRONG[value.dtype]
     return weak_dtype(value, who)
+
+
+def _is_plain(argument: object) -> bool:
+    """Whether the VM takes this argument as it is."""
+    return type(argument) in (np.ndarray, bool, int, float)
+
+
+def _plain_key(args: tuple[object, ...]) -> tuple[object, ...]:
+    """The signature of arguments that are all plain, for the shortest way to the VM. What is no array
+    stands for its type, and no type but a scalar's is ever stored."""
+    return tuple([(a.dtype, a.ndim) if type(a) is np.ndarray else type(a) for a in args])
 
 
 class Jitted(Generic[P, R]):
@@ -148,6 +162,7 @@ class Jitted(Generic[P, R]):
         shapes = options["shapes"]
         self._policy = Policy(shapes=None if shapes == "auto" else shapes)
         self._captures: dict[object, tuple[Capture, VM]] = {}
+        self._plain: dict[object, tuple[Capture, VM]] = {}
         self._last: Capture | None = None
         self._lock = threading.Lock()
 
@@ -165,6 +180,11 @@ class Jitted(Generic[P, R]):
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         if active_tracer() is not None:
             return self.__wrapped__(*args, **kwargs)  # inside a capture: becomes part of it
+        known = None if kwargs else self._plain.get(_plain_key(args))
+        if known is not None:
+            self._last, vm = known
+            plain = cast(Sequence[Argument], args)
+            return cast(R, self._last.run(vm, plain, as_arrays=False))
         (found, vm), arguments, as_arrays = self._lookup(args, kwargs)
         return cast(R, found.run(vm, arguments, as_arrays=as_arrays))
 
@@ -193,6 +213,8 @@ class Jitted(Generic[P, R]):
                 captured = capture(self.__wrapped__, self.__name__, structure, arguments)
                 found = self._captures[key] = captured, VM(captured.program, self._policy)
             self._last = found[0]
+            if not kwargs and all(map(_is_plain, args)):
+                self._plain[_plain_key(args)] = found
         return found, arguments, as_arrays
 
     def _check_call(self, args: tuple[object, ...], kwargs: dict[str, object]) -> None:

@@ -52,6 +52,7 @@ from jitdialects.frontends.recorder import (
     user_frame,
     weak_dtype,
 )
+from jitdialects.runtime.values import STRONG
 from jitdialects.runtime.vm import VM
 
 BLOCK_LENGTH = 512
@@ -405,7 +406,7 @@ def constant(value: NumPyValue, who: str) -> LazyValue:
     """A copy of `value`, so that what the caller writes later is never seen."""
     array = np.array(check_array(value, who), order="K")
     array.flags.writeable = False
-    return LazyValue(DType(array.dtype.name), array.shape, array)
+    return LazyValue(STRONG[array.dtype], array.shape, array)
 
 
 def known(array: NDArray[np.generic]) -> LazyValue:

@@ -23,7 +23,6 @@ from numpy.typing import NDArray
 from jitdialects.bytecode.attributes import Attributes
 from jitdialects.bytecode.dims import Dim, Shape
 from jitdialects.bytecode.dtypes import (
-    SUPPORTED,
     WEAK_BOOL,
     WEAK_FLOAT,
     WEAK_INT,
@@ -33,6 +32,7 @@ from jitdialects.bytecode.dtypes import (
 from jitdialects.bytecode.operators import Operator, ShapeFacts
 from jitdialects.bytecode.program import Location
 from jitdialects.errors import ArgumentError, DTypeError
+from jitdialects.runtime.values import STRONG
 
 NumPyValue: TypeAlias = NDArray[np.generic] | np.generic
 Scalar: TypeAlias = bool | int | float
@@ -154,9 +154,8 @@ def plain_array(value: NumPyValue, who: str) -> NDArray[np.generic]:
 def check_array(value: NumPyValue, who: str) -> NDArray[np.generic]:
     """`value` as a plain array of a supported dtype in native byte order."""
     array = plain_array(value, who)
-    if array.dtype.name not in SUPPORTED:
+    if array.dtype not in STRONG:  # supported dtypes in native byte order
         check_supported(array.dtype.name, who)
-    if not array.dtype.isnative:
         raise DTypeError(
             f"{who}: byte order of {array.dtype.str} is not this machine's; "
             f"cast with astype('{array.dtype.name}')"
