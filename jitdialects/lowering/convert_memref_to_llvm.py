@@ -35,6 +35,7 @@ from xdsl.utils.exceptions import PassFailedException
 
 from jitdialects.lowering.llvm_addresses import (
     access,
+    access_properties,
     added,
     constant_of,
     offset_pointer,
@@ -61,21 +62,16 @@ def _memref(value: SSAValue) -> MemRefType[Attribute]:
     return type
 
 
-def aligned_to_element(type: MemRefType[Attribute]) -> dict[str, Attribute]:
-    """The `alignment` property of an access: that of one element, all that a view promises."""
-    return {"alignment": IntegerAttr(byte_width(type.element_type), i64)}
-
-
 def _load(op: Operation, c: Conversion) -> None:
     memref, *indices = op.operands
-    properties = aligned_to_element(_memref(memref)) | {"ordering": IntegerAttr(0, i64)}
+    properties = access_properties(byte_width(_memref(memref).element_type))
     pointer = access(c, memref, indices)
     c.replace(op, c.emit(llvm.LoadOp, (pointer,), llvm_type(op.results[0].type), properties))
 
 
 def _store(op: Operation, c: Conversion) -> None:
     value, memref, *indices = op.operands
-    properties = aligned_to_element(_memref(memref)) | {"ordering": IntegerAttr(0, i64)}
+    properties = access_properties(byte_width(_memref(memref).element_type))
     pointer = access(c, memref, indices)
     c.emit_effect(llvm.StoreOp, (c.value(value), pointer), properties)
     c.replace(op)

@@ -37,7 +37,12 @@ from xdsl.utils.exceptions import PassFailedException
 
 from jitdialects.dialects import upstream
 from jitdialects.lowering.convert_arith_to_llvm import STRICT, dense, one_to_one
-from jitdialects.lowering.llvm_addresses import access, constant_of
+from jitdialects.lowering.llvm_addresses import (
+    access,
+    access_properties,
+    constant_of,
+    masked_properties,
+)
 from jitdialects.lowering.llvm_conversion import (
     Conversion,
     Table,
@@ -80,14 +85,14 @@ def _vector_pointer(
 def _load(op: Operation, c: Conversion) -> None:
     memref, *indices = op.operands
     pointer, alignment = _vector_pointer(op, memref, indices, c)
-    properties = {"alignment": IntegerAttr(alignment, i64), "ordering": IntegerAttr(0, i64)}
+    properties = access_properties(alignment)
     c.replace(op, c.emit(llvm.LoadOp, (pointer,), llvm_type(op.results[0].type), properties))
 
 
 def _store(op: Operation, c: Conversion) -> None:
     value, memref, *indices = op.operands
     pointer, alignment = _vector_pointer(op, memref, indices, c)
-    properties = {"alignment": IntegerAttr(alignment, i64), "ordering": IntegerAttr(0, i64)}
+    properties = access_properties(alignment)
     c.emit_effect(llvm.StoreOp, (c.value(value), pointer), properties)
     c.replace(op)
 
@@ -96,7 +101,7 @@ def _masked_load(op: Operation, c: Conversion) -> None:
     memref, *indices, mask, otherwise = op.operands
     pointer, alignment = _vector_pointer(op, memref, indices, c)
     operands = (pointer, c.value(mask), c.value(otherwise))
-    properties = {"alignment": IntegerAttr(alignment, i32)}
+    properties = masked_properties(alignment)
     type = llvm_type(op.results[0].type)
     c.replace(op, c.emit(upstream.LlvmMaskedLoadOp, operands, type, properties))
 
@@ -104,7 +109,7 @@ def _masked_load(op: Operation, c: Conversion) -> None:
 def _masked_store(op: Operation, c: Conversion) -> None:
     memref, *indices, mask, value = op.operands
     pointer, alignment = _vector_pointer(op, memref, indices, c)
-    properties = {"alignment": IntegerAttr(alignment, i32)}
+    properties = masked_properties(alignment)
     operands = (c.value(value), pointer, c.value(mask))
     c.emit_effect(upstream.LlvmMaskedStoreOp, operands, properties)
     c.replace(op)
@@ -131,13 +136,14 @@ def _dense(c: Conversion, type: VectorType[Attribute], values: Sequence[int]) ->
 
 def splat(c: Conversion, scalar: SSAValue, type: VectorType[Attribute]) -> SSAValue:
     """All lanes of a vector of `type` hold `scalar`: made once, right behind it."""
+    key = ("splat", scalar, _lanes(type))
+    if (known := c.known(key)) is not None:
+        return known
     undefined = c.hoisted(llvm.UndefOp, (), type, key=("undef", type))
     zero = c.constant(0, i32)
-    one = c.hoisted(
-        llvm.InsertElementOp, (undefined, scalar, zero), type, key=("insert 0", scalar, type)
-    )
+    one = c.hoisted(llvm.InsertElementOp, (undefined, scalar, zero), type)
     mask = {"mask": DenseArrayBase.from_list(i32, [0] * _lanes(type))}
-    return c.hoisted(llvm.ShuffleVectorOp, (one, one), type, mask, ("splat", scalar, type))
+    return c.hoisted(llvm.ShuffleVectorOp, (one, one), type, mask, key)
 
 
 def _broadcast(op: Operation, c: Conversion) -> None:

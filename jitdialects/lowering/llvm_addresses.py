@@ -10,12 +10,20 @@ where the addressing modes of a machine take it for nothing.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cache
 
-from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, i32
+from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, i32, i64
 from xdsl.dialects.llvm import GEP_USE_SSA_VAL, AddOp, GEPOp, MulOp
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from jitdialects.lowering.llvm_conversion import Conversion, Descriptor, Size, as_memref, llvm_type
+from jitdialects.lowering.llvm_conversion import (
+    Conversion,
+    Descriptor,
+    Size,
+    as_memref,
+    byte_width,
+    llvm_type,
+)
 
 _GEP_FLAGS = IntegerAttr(0, i32)
 _WRAPS: Mapping[str, Attribute] = {"overflowFlags": IntegerAttr(0, i32)}
@@ -68,14 +76,21 @@ def offset_pointer(c: Conversion, base: SSAValue, offset: Size, element: Attribu
     constant = isinstance(offset, int)
     if constant and offset == 0:
         return base
-    indices = DenseArrayBase.from_list(i32, [offset if constant else GEP_USE_SSA_VAL])
+    key = ("gep", base, offset, byte_width(element))
+    if (known := c.known(key)) is not None:
+        return known
     properties: dict[str, Attribute] = {
-        "rawConstantIndices": indices,
+        "rawConstantIndices": _one_index(offset if constant else GEP_USE_SSA_VAL),
         "elem_type": element,
         "noWrapFlags": _GEP_FLAGS,
     }
     operands = (base,) if constant else (base, offset)
-    return c.hoisted(GEPOp, operands, base.type, properties, ("gep", base, offset, element))
+    return c.hoisted(GEPOp, operands, base.type, properties, key)
+
+
+@cache
+def _one_index(index: int) -> DenseArrayBase:
+    return DenseArrayBase.from_list(i32, [index])
 
 
 def scaled(c: Conversion, index: Size, stride: Size) -> Size:
@@ -133,6 +148,19 @@ def element_pointer(
 
 def _depth(term: tuple[int, Size]) -> int:
     return term[0]
+
+
+@cache
+def access_properties(alignment: int) -> Mapping[str, Attribute]:
+    """Properties of a load or store that is aligned to `alignment` bytes: one element, all that a
+    view promises."""
+    return {"alignment": IntegerAttr(alignment, i64), "ordering": IntegerAttr(0, i64)}
+
+
+@cache
+def masked_properties(alignment: int) -> Mapping[str, Attribute]:
+    """The same for the masked intrinsics."""
+    return {"alignment": IntegerAttr(alignment, i32)}
 
 
 def access(c: Conversion, memref: SSAValue, indices: Sequence[SSAValue]) -> SSAValue:

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from typing import cast
 
 from xdsl.dialects.builtin import (
+    UNKNOWN_LOC,
     AnyFloat,
     DenseArrayBase,
     FunctionType,
@@ -194,6 +195,7 @@ class Conversion:
             result_types=results,
             properties=properties,
             successors=successors,
+            location=current.location,
         )
         current.parent.insert_op_before(op, current)
         self._visit[op] = self._visit[current]
@@ -214,7 +216,12 @@ class Conversion:
         if self._current is not None and last == self._visit[self._current]:
             created = self.emit(kind, operands, result, properties)
         else:
-            op = kind.create(operands=operands, result_types=(result,), properties=properties)
+            op = kind.create(
+                operands=operands,
+                result_types=(result,),
+                properties=properties,
+                location=UNKNOWN_LOC,
+            )
             self._insert_behind(last, op)
             self._created.append(op)
             created = op.results[0]
@@ -222,10 +229,16 @@ class Conversion:
             self._known[key] = created
         return created
 
+    def known(self, key: object) -> SSAValue | None:
+        """What `hoisted` made for `key`."""
+        return self._known.get(key)
+
     def constant(self, value: int, type: IntegerType = i64) -> SSAValue:
         """An integer constant, one in each function."""
+        key = ("constant", value, type.bitwidth)
+        if (known := self.known(key)) is not None:
+            return known
         attribute = IntegerAttr(value, type, truncate_bits=True)
-        key = ("constant", value, type.width.data)
         return self.hoisted(ConstantOp, (), type, {"value": attribute}, key)
 
     def sized(self, size: Size) -> SSAValue:
@@ -379,16 +392,15 @@ class Conversion:
             for result in op.results:
                 if result.first_use is not None:
                     self._hand_over(result)
-            assert op.parent is not None
-            op.parent.erase_op(op)
+            _take_out(op)
         for argument in self._old_arguments:
             if argument.first_use is not None:
                 self._hand_over(argument)
             argument.block.erase_arg(argument)
         for op in (*reversed(self._created), *self._casts):
             unused = all(result.first_use is None for result in op.results)
-            if unused and op.parent is not None and op.name not in _KEPT_UNUSED:
-                op.parent.erase_op(op)
+            if unused and op.name not in _KEPT_UNUSED:
+                _take_out(op)
 
     def _hand_over(self, original: SSAValue) -> None:
         """Operations that stay read `original`: give them its value, through a cast if types differ."""
@@ -400,6 +412,13 @@ class Conversion:
 
 Converter = Callable[[Operation, Conversion], None]
 Table = Mapping[str, Converter]
+
+
+def _take_out(op: Operation) -> None:
+    """Remove `op`, whose results have no uses. (`Block.erase_op` checks that again, at some cost.)"""
+    assert op.parent is not None
+    op.parent.detach_op(op)
+    op.drop_all_references()
 
 
 def blocks_in_order(region: Region) -> list[Block]:

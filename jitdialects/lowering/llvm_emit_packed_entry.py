@@ -94,11 +94,12 @@ def _read(source: Source, slots: SSAValue) -> list[Operation]:
 
 
 def _load_arguments(entry: Block, sources: Sequence[Source]) -> None:
-    slots = entry.insert_arg(PTR, 0)
+    arguments = entry.args
+    slots = entry.insert_arg(PTR, len(arguments))
     first = entry.first_op
     assert first is not None
-    arguments = entry.args[1:]
-    for argument, source in zip(arguments, sources, strict=True):
+    # From the last one: removing an argument renumbers those behind it.
+    for argument, source in reversed([*zip(arguments, sources, strict=True)]):
         if argument.first_use is not None:
             ops = _read(source, slots)
             if argument.type == i1:
