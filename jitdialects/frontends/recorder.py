@@ -171,13 +171,14 @@ def refuse(value: object, who: str) -> ArgumentError:
     )
 
 
-_OWN = tuple(str(Path(__file__).parent.parent / room) for room in ("frontends", "numpy"))
+_PACKAGE = Path(__file__).parent.parent
+_OWN_FILES = frozenset(str(f) for r in ("frontends", "numpy") for f in (_PACKAGE / r).glob("*.py"))
 
 
 def user_frame() -> FrameType | None:
     """The innermost Python frame that is not ours: the line that the user wrote."""
     frame = inspect.currentframe()
-    while frame is not None and frame.f_code.co_filename.startswith(_OWN):
+    while frame is not None and frame.f_code.co_filename in _OWN_FILES:
         frame = frame.f_back
     return frame
 
