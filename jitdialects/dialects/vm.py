@@ -250,6 +250,8 @@ class VMOperation(IRDLOperation, ABC):
 
     def instruction(self, numbers: Mapping[Block, int]) -> Instruction:
         """This operation in bytecode, where `numbers` counts the blocks of its function."""
+        if any(block not in numbers for block in self.successors):
+            raise VerifyException(f"{self.name} branches to a block of another region")
         return Instruction(
             self.opcode,
             tuple(self.writes.get_values()),

@@ -47,8 +47,12 @@ def main(args: Sequence[str] | None = None) -> int:
     name = "<stdin>" if options.input == "-" else options.input
     try:
         output = _convert(_read(options.input), name, not options.strip_locations)
-        if not options.check:
-            _write(options.output, output)
+        if not options.check and not _write(options.output, output):
+            print(
+                f"{name}: error: bytes would spoil the terminal; name a file with -o",
+                file=sys.stderr,
+            )
+            return 2
     except BytecodeError as error:
         where = f"{error.location}: " if error.location is not None else f"{name}: "
         print(f"{where}error: {error.message}", file=sys.stderr)
@@ -80,13 +84,17 @@ def _read(path: str) -> bytes:
         return file.read()
 
 
-def _write(path: str, data: bytes) -> None:
-    if path == "-":
+def _write(path: str, data: bytes) -> bool:
+    """Whether the output was written: a terminal takes text only."""
+    if path != "-":
+        with open(path, "wb") as file:
+            file.write(data)
+    elif data.startswith(MAGIC) and sys.stdout.isatty():
+        return False
+    else:
         sys.stdout.buffer.write(data)
         sys.stdout.buffer.flush()
-        return
-    with open(path, "wb") as file:
-        file.write(data)
+    return True
 
 
 if __name__ == "__main__":

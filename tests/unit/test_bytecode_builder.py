@@ -314,7 +314,7 @@ def undestroyed(function: Function) -> list[str]:
     return problems
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(programs())
 def test_every_register_is_destroyed_exactly_where_it_dies(program: Program) -> None:
     functions = tuple(map(insert_destroys, program.functions))

