@@ -10,7 +10,7 @@
       vm.cond_br r3, ^entry, ^exit
     ^exit:
       vm.call r3 = @helper(r3)
-      vm.return r3
+      vm.return(r3)
     }
 
 Registers are integers in the properties `writes` and `reads`, not SSA values: a register may be written
@@ -670,22 +670,21 @@ class SwitchOp(VMOperation):
 
 @irdl_op_definition
 class ReturnOp(VMOperation):
-    """Return the values of registers: `vm.return r0, r1`."""
+    """Return the values of registers: `vm.return(r0, r1)`."""
 
     name = "vm.return"
     traits = traits_def(IsTerminator(), HasParent(FuncOp))
 
     @classmethod
     def parse(cls, parser: Parser) -> ReturnOp:
-        attributes = cls._discardable(parser)  # `attributes` would read as a register
-        reads = registers(()) if attributes else _parse_registers(parser)
+        reads = _parse_operands(parser)
         return cls.create(
             properties={"writes": registers(()), "reads": reads},
-            attributes=attributes or cls._discardable(parser),
+            attributes=cls._discardable(parser),
         )
 
     def print(self, printer: Printer) -> None:
-        printer.print_string(f" {_text(self.reads)}" if len(self.reads) else "")
+        printer.print_string(f"({_text(self.reads)})")
         self._print_discardable(printer)
 
 

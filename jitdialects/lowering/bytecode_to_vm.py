@@ -5,7 +5,7 @@
     ^entry:                               ^entry:
       %1 = const #0                <->      vm.const r1 = 0
       %1 = maximum %0, %1                   vm.apply r1 = maximum(r0, r1)
-      return %1                             vm.return r1
+      return %1                             vm.return(r1)
     }                                     }
 
 A module that comes back is verified as a whole, calls and constants included.

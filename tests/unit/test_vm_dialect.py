@@ -95,15 +95,15 @@ def test_the_text_that_a_person_reads() -> None:
     vm.call r5, r6 = @helper(r2, r3)
     vm.call @none()
     vm.destroy r5
-    vm.return r2
+    vm.return(r2)
   }
   vm.func @helper(2) -> 2 registers 2 {
   ^a:
-    vm.return r0, r1
+    vm.return(r0, r1)
   }
   vm.func @none(0) -> 0 registers 0 {
   ^a:
-    vm.return
+    vm.return()
   }
 }"""
     )
@@ -151,7 +151,7 @@ def test_discardable_attributes_survive() -> None:
         vm.move r1 = r0 attributes {x = 1 : i64}
         vm.apply r1 = sum(r1) {axis = none, keepdims = false} attributes {y}
         vm.destroy r1 attributes {z}
-        vm.return attributes {w}
+        vm.return() attributes {w}
       }"""
     module = parse(text)
     module.verify()
@@ -166,15 +166,15 @@ def test_discardable_attributes_survive() -> None:
 @pytest.mark.parametrize(
     ("body", "words"),
     [
-        ("vm.apply r1 = exo(r0)\nvm.return", "unknown opcode"),
-        ("vm.apply r1 = exp(r0, r0)\nvm.return", "takes 1 operand"),
-        ("vm.apply r1 = sum(r0)\nvm.return", "needs the attribute 'axis'"),
-        ("vm.apply r1 = cast(r0) {dtype = f32}\nvm.return", "not an attribute that bytecode has"),
-        ("vm.apply r1 = exp(r9)\nvm.return", "no register %9"),
-        ("vm.apply r1 = exp(r1)\nvm.return", "not defined on every path"),
-        ("vm.return r0", "takes 0 operand"),
+        ("vm.apply r1 = exo(r0)\nvm.return()", "unknown opcode"),
+        ("vm.apply r1 = exp(r0, r0)\nvm.return()", "takes 1 operand"),
+        ("vm.apply r1 = sum(r0)\nvm.return()", "needs the attribute 'axis'"),
+        ("vm.apply r1 = cast(r0) {dtype = f32}\nvm.return()", "not an attribute that bytecode has"),
+        ("vm.apply r1 = exp(r9)\nvm.return()", "no register %9"),
+        ("vm.apply r1 = exp(r1)\nvm.return()", "not defined on every path"),
+        ("vm.return(r0)", "takes 0 operand"),
         ("vm.move r1 = r0", "terminator"),
-        ('"test.op"() : () -> ()\nvm.return', "only vm instructions"),
+        ('"test.op"() : () -> ()\nvm.return()', "only vm instructions"),
     ],
 )
 def test_refused_function(body: str, words: str) -> None:
@@ -183,7 +183,7 @@ def test_refused_function(body: str, words: str) -> None:
 
 
 def test_block_names_must_fit_the_blocks() -> None:
-    text = 'vm.func @f(0) -> 0 registers 0 blocks ["a", "b"] {\n^a:\nvm.return\n}'
+    text = 'vm.func @f(0) -> 0 registers 0 blocks ["a", "b"] {\n^a:\nvm.return()\n}'
     with pytest.raises(VerifyException, match="1 blocks but 2 block names"):
         parse(text).verify()
 
@@ -213,10 +213,10 @@ def test_a_successor_in_another_function() -> None:
         ("vm.pool []\nvm.pool []", "'vm.pool' is not part of a vm module"),
         ('"test.op"() : () -> ()', "'test.op' is not part of a vm module"),
         (
-            "vm.func @f(0) -> 0 registers 1 {\n^a:\nvm.const r0 = 0\nvm.return\n}",
+            "vm.func @f(0) -> 0 registers 1 {\n^a:\nvm.const r0 = 0\nvm.return()\n}",
             "no constant #0",
         ),
-        ("vm.func @f(0) -> 0 registers 0 {\n^a:\nvm.call @g()\nvm.return\n}", "no function @g"),
+        ("vm.func @f(0) -> 0 registers 0 {\n^a:\nvm.call @g()\nvm.return()\n}", "no function @g"),
     ],
 )
 def test_refused_module(text: str, words: str) -> None:
