@@ -216,6 +216,9 @@ def jam(loop: scf.ForOp, lanes: Lanes, factor: int) -> None:
     """Run `factor` (at least 2) iterations of `loop` side by side."""
     math = IndexMath(before(loop))
     trips = constant_trip_count(loop)
+    if trips == 0:
+        Rewriter.erase_op(loop)
+        return
     factor = factor if trips is None else min(factor, trips)
     step = math.number(loop.step)
     iv = loop.body.block.args[0]
