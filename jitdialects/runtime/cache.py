@@ -10,6 +10,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
+from functools import cache
 
 from jitdialects.bytecode.signature import parse
 from jitdialects.runtime.dispatch import Kernel, differences
@@ -41,12 +42,18 @@ class CacheEntry:
     hits: int = 0
 
 
+@cache
+def shared_engine() -> Engine:
+    """The engine of the process, with one temporary folder for all code."""
+    return DlopenEngine()
+
+
 class KernelCache:
     """Kernels by key; safe to use from several threads. `engine` makes the bytes of code callable."""
 
     def __init__(self, engine: Engine | None = None) -> None:
         self.version = 0
-        self._engine = DlopenEngine() if engine is None else engine
+        self._engine = shared_engine() if engine is None else engine
         self._entries: dict[CacheKey, CacheEntry] = {}
         self._lock = threading.Lock()
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
-import os
 from functools import cache
 from pathlib import Path
 
@@ -17,6 +16,9 @@ _FLAGS = {
     "x86-64-v4": {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"},
 }
 """What each level of the x86-64 psABI adds, in the words of /proc/cpuinfo."""
+
+
+_ROOMS = ("analysis", "bytecode", "dialects", "lowering", "passes", "runtime/engines")
 
 
 @cache
@@ -45,12 +47,13 @@ def feature_level() -> str:
 def compiler_version() -> str:
     """Changes whenever the compiler may make other code.
 
-    Made of names, sizes and times of our own files and of xDSL's and llvmlite's first one, which takes
-    well under a millisecond and is right for an editable checkout too.
+    Made of names, sizes and times of the files that code depends on and of xDSL's and llvmlite's first
+    one, which takes about a millisecond and is right for an editable checkout too.
     """
     package = Path(__file__).parent.parent
-    files = [Path(d) / f for d, _, names in os.walk(package) for f in names if f.endswith(".py")]
-    files += (package / "bytecode").glob("*.json")
+    files: list[Path] = []
+    for room in _ROOMS:
+        files += (f for f in (package / room).iterdir() if f.suffix in (".py", ".json"))
     for name in ("xdsl", "llvmlite"):
         spec = importlib.util.find_spec(name)
         if spec is not None and spec.origin is not None:

@@ -1,31 +1,213 @@
-"""The kernel pack: the operators whose bits NumPy does not give, as compiled kernels.
+"""The kernel pack: the operators whose bits NumPy does not give, one compiled kernel each.
 
-Each kernel is a program of one operator over collapsed shapes; see `KERNELS`.
+Each kernel is a program of one operator over collapsed shapes (`KERNELS`), compiled by the same pipeline
+as everything else, when an operator is first needed; so the interpreter and compiled code agree to the bit.
+The pack of a feature level is one file in `config.cache_dir`, which later processes load without xDSL or
+llvmlite. A file that is cut off, altered or made by another compiler is replaced.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
-from typing import Any
+import contextlib
+import hashlib
+import os
+import struct
+import tempfile
+import threading
+import warnings
+from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
+from jitdialects.bytecode.attributes import Attribute
+from jitdialects.bytecode.builder import ProgramBuilder
+from jitdialects.config import config
+from jitdialects.errors import CompileError, Error
+from jitdialects.runtime.cache import CacheKey, KernelCache
+from jitdialects.runtime.dispatch import Kernel
+from jitdialects.runtime.engines.dlopen import private_folder
+from jitdialects.runtime.identity import compiler_version, feature_level
+from jitdialects.runtime.messages import CompileReply, CompileRequest
 from jitdialects.runtime.pool import MemoryPool
+from jitdialects.runtime.service import Compile, CompileService, compile_in_process
 from jitdialects.runtime.values import Array
 
-_STAND_INS: dict[str, Callable[..., Any]] = {
-    "exp": np.exp,
-    "tanh": np.tanh,
-    "minimum": np.minimum,
-    "maximum": np.maximum,
-    "sum": partial(np.sum, axis=-1),
-    "max": partial(np.max, axis=-1),
-    "matmul": np.matmul,
-    "matvec": np.matmul,
+MAGIC, VERSION = b"JDPK", 1
+_HEAD = struct.Struct("<4sI32s")
+_LENGTH = struct.Struct("<I")
+_DIGEST_BYTES = 32
+
+
+@dataclass(frozen=True)
+class KernelSpec:
+    """An operator and the collapsed shapes that it is compiled for."""
+
+    operator: str
+    arguments: tuple[str, ...]
+    attributes: tuple[tuple[str, Attribute], ...] = ()
+
+    @property
+    def signature(self) -> str:
+        """What is compiled."""
+        return f"main({', '.join(self.arguments)})"
+
+    def program(self) -> bytes:
+        """The program of this one operator."""
+        builder = ProgramBuilder()
+        main = builder.function("main", len(self.arguments))
+        main.returns(
+            main.apply(self.operator, *main.parameters, into=None, **dict(self.attributes))
+        )
+        return builder.finish().to_bytes()
+
+
+_LAST = (("axis", -1),)
+KERNELS = {
+    "exp": KernelSpec("exp", ("f32[n]",)),
+    "tanh": KernelSpec("tanh", ("f32[n]",)),
+    "minimum": KernelSpec("minimum", ("f32[n]", "f32[n]")),
+    "maximum": KernelSpec("maximum", ("f32[n]", "f32[n]")),
+    "sum": KernelSpec("sum", ("f32[m,n]",), _LAST),
+    "max": KernelSpec("max", ("f32[m,n]",), _LAST),
+    "matmul": KernelSpec("matmul", ("f32[m,k]", "f32[k,n]")),
+    "matvec": KernelSpec("matmul", ("f32[m,k]", "f32[k]")),
 }
+"""Name -> kernel. The order is that of the file."""
 
 
-def run(name: str, *operands: Array, pool: MemoryPool) -> Array:
-    """Kernel `name` on float32 operands of its ranks."""
-    return _STAND_INS[name](*operands)
+class KernelPack:
+    """The kernels of one feature level; made or read at first use.
+
+    `compile` maps a compile request to a reply. `compiled` counts what this process had to compile.
+    """
+
+    def __init__(self, compile: Compile = compile_in_process) -> None:
+        self.compiled = 0
+        self._compile = compile
+        self._lock = threading.RLock()
+        self._level = ""
+        self._kernels: dict[str, Kernel] = {}
+        self._failures: dict[str, str] = {}
+
+    def run(self, name: str, *operands: Array, pool: MemoryPool) -> Array:
+        """Kernel `name` on float32 operands of its ranks. Raises `CompileError` where it could not
+        be compiled."""
+        kernel = self._kernels.get(name) if self._level == feature_level() else None
+        if kernel is None:
+            kernel = self._prepare(name)
+        results = kernel.invoke([np.ascontiguousarray(x) for x in operands], pool)
+        if results is None:
+            raise CompileError(f"the kernel pack refuses {name} of {[x.shape for x in operands]}")
+        (result,) = results
+        assert isinstance(result, np.ndarray)
+        return result
+
+    def _prepare(self, name: str) -> Kernel:
+        with self._lock:
+            if self._level != feature_level():
+                self._fill(feature_level())
+            if name in self._failures:
+                raise CompileError(
+                    f"{name} cannot be interpreted, its kernel was not compiled: "
+                    f"{self._failures[name]}"
+                )
+            return self._kernels[name]
+
+    def _fill(self, level: str) -> None:
+        path = pack_path(level)
+        replies = None if path is None else _read(path)
+        cache = KernelCache()
+        service = CompileService(cache, self._compile, counted=False)
+        self._kernels.clear()
+        self._failures.clear()
+        fresh: list[bytes] = []
+        for position, (name, spec) in enumerate(KERNELS.items()):
+            key = CacheKey(name, spec.signature, level, compiler_version())
+            if replies is not None:
+                cache.store(key, replies[position])
+            else:
+                request = CompileRequest(spec.program(), "main", spec.signature, level)
+                fresh.append(service.compile_now(key, request.encode()))
+                self.compiled += 1
+            entry = cache.find(key)
+            if entry is not None:
+                self._kernels[name] = entry.kernel
+            else:
+                self._failures[name] = service.failures[key]
+        self._level = level
+        if path is not None and fresh and not self._failures:
+            _write(path, fresh)
+
+
+def pack_path(level: str) -> Path | None:
+    """The file of a feature level, or None if nothing is kept on disk."""
+    if config.cache_dir is None:
+        return None
+    return config.cache_dir / f"pack-{level}-{compiler_version()}.jdpack"
+
+
+def _read(path: Path) -> list[CompileReply] | None:
+    """The replies in the file, or None if there is no file that can be used."""
+    try:
+        data = path.read_bytes()
+        private_folder(path.parent)
+        return list(map(CompileReply.decode, _unpack(data)))
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except (OSError, Error) as error:
+        warnings.warn(
+            f"jitdialects: kernel pack {path} is not used and made again: {error}",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+        return None
+
+
+def _unpack(data: bytes) -> list[bytes]:
+    if len(data) < _HEAD.size:
+        raise CompileError(f"{len(data)} bytes are too few")
+    magic, version, digest = _HEAD.unpack_from(data)
+    body = data[_HEAD.size :]
+    if magic != MAGIC or version != VERSION:
+        raise CompileError(f"magic {magic!r} version {version}, expected {MAGIC!r} {VERSION}")
+    if hashlib.blake2b(body, digest_size=_DIGEST_BYTES).digest() != digest:
+        raise CompileError("its digest is wrong, it was cut off or altered")
+    replies: list[bytes] = []
+    at = 0
+    while at < len(body):
+        (length,) = _LENGTH.unpack_from(body, at)
+        at += _LENGTH.size
+        replies.append(body[at : at + length])
+        at += length
+    if len(replies) != len(KERNELS):
+        raise CompileError(f"{len(replies)} kernels, expected {len(KERNELS)}")
+    return replies
+
+
+def _write(path: Path, replies: list[bytes]) -> None:
+    """Write under a temporary name and rename: a reader sees a whole file or none."""
+    body = b"".join(_LENGTH.pack(len(r)) + r for r in replies)
+    digest = hashlib.blake2b(body, digest_size=_DIGEST_BYTES).digest()
+    temporary = None
+    try:
+        private_folder(path.parent)
+        descriptor, temporary = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(_HEAD.pack(MAGIC, VERSION, digest) + body)
+        os.replace(temporary, path)
+    except (OSError, Error) as error:
+        if temporary is not None:
+            with contextlib.suppress(OSError):
+                os.unlink(temporary)
+        warnings.warn(
+            f"jitdialects: the kernel pack is kept in memory only: {error}; "
+            "set JITDIALECTS_CACHE_DIR to a folder that may be written, or to nothing",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+
+
+default_pack = KernelPack()
+"""The pack of the process."""
+run = default_pack.run

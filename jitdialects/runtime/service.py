@@ -22,7 +22,7 @@ from contextlib import contextmanager
 from jitdialects.config import config
 from jitdialects.errors import CompileError, Error
 from jitdialects.runtime import dump
-from jitdialects.runtime.cache import CacheEntry, CacheKey, KernelCache, default_cache
+from jitdialects.runtime.cache import CacheKey, KernelCache, default_cache
 from jitdialects.runtime.messages import CompileReply
 from jitdialects.runtime.stats import indicators
 
@@ -30,21 +30,26 @@ SWITCH_INTERVAL = 0.05e-3
 Compile = Callable[[bytes], bytes]
 
 
-def _compile(request: bytes) -> bytes:
+def compile_in_process(request: bytes) -> bytes:
+    """A compile request to its reply, with the compiler imported at the first one."""
     from jitdialects.runtime.compiler import compile_request
 
     return compile_request(request)
 
 
 class CompileService:
-    """Compiles into `cache`. `compile` maps a request to a reply, both as bytes."""
+    """Compiles into `cache`. `compile` maps a request to a reply, both as bytes. Uncounted services
+    do not appear in the indicators."""
 
-    def __init__(self, cache: KernelCache, compile: Compile = _compile) -> None:
+    def __init__(
+        self, cache: KernelCache, compile: Compile = compile_in_process, counted: bool = True
+    ) -> None:
         self.cache = cache
         self.failures: dict[CacheKey, str] = {}
         """Keys that could not be compiled, each with one sentence."""
         self.compiles = 0
         self._compile = compile
+        self._counted = counted
         self._reset()
         _services.add(self)
 
@@ -73,13 +78,11 @@ class CompileService:
                 self._thread.start()
             self._changed.notify_all()
 
-    def compile_now(self, key: CacheKey, request: bytes) -> CacheEntry | None:
-        """Compile in the calling thread; None if it failed, `failures` says why."""
+    def compile_now(self, key: CacheKey, request: bytes) -> bytes:
+        """Compile in the calling thread; the reply, empty if there is none. The outcome is in `cache`
+        or `failures`."""
         with self._compiling:
-            found = self.cache.find(key)
-            if found is None and key not in self.failures:
-                self._serve(key, request)
-        return self.cache.find(key)
+            return self._serve(key, request)
 
     def wait(self, keys: Callable[[CacheKey], bool] = lambda key: True) -> None:
         """Return when no key for which `keys` is true is pending."""
@@ -99,17 +102,21 @@ class CompileService:
                     self._pending.discard(key)
                     self._changed.notify_all()
 
-    def _serve(self, key: CacheKey, request: bytes) -> None:
+    def _serve(self, key: CacheKey, request: bytes) -> bytes:
         started, cpu = time.perf_counter(), time.thread_time()
+        data = b""
         with _Recording(self.failures, key), _undisturbed():
-            reply = CompileReply.decode(self._compile(request))
+            data = self._compile(request)
+            reply = CompileReply.decode(data)
             if reply.error is not None:
                 raise CompileError(reply.error)
             self.cache.store(key, reply)
             if reply.stages and config.dump is not None:
                 dump.write(config.dump, key, reply)
         self.compiles += 1
-        indicators.add_compile(time.perf_counter() - started, time.thread_time() - cpu)
+        if self._counted:
+            indicators.add_compile(time.perf_counter() - started, time.thread_time() - cpu)
+        return data
 
     def forget(self) -> None:
         """Drop what waits and what is known to fail."""

@@ -1,0 +1,174 @@
+"""The kernel pack: its file, what is wrong with files, and the bits of its kernels."""
+
+import os
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from jitdialects.config import config
+from jitdialects.errors import CompileError
+from jitdialects.runtime.identity import feature_level
+from jitdialects.runtime.messages import CompileRequest, encode_error
+from jitdialects.runtime.pack import KERNELS, KernelPack, pack_path
+from jitdialects.runtime.pool import MemoryPool
+
+
+@pytest.fixture(scope="module")
+def replies() -> dict[str, bytes]:
+    """What the real compiler answers, once."""
+    from jitdialects.runtime.compiler import compile_request
+
+    found: dict[str, bytes] = {}
+    for spec in KERNELS.values():
+        request = CompileRequest(spec.program(), "main", spec.signature, feature_level())
+        found[spec.signature + spec.operator] = compile_request(request.encode())
+    return found
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(config, "cache_dir", tmp_path / "cache")
+    return tmp_path / "cache"
+
+
+@pytest.fixture
+def make(replies: dict[str, bytes]):
+    """A pack whose compiler answers from memory."""
+    known = {
+        CompileRequest(s.program(), "main", s.signature, feature_level()).encode(): replies[
+            s.signature + s.operator
+        ]
+        for s in KERNELS.values()
+    }
+    return lambda: KernelPack(known.__getitem__)
+
+
+def exp_of_zero(made: KernelPack) -> None:
+    zeros = np.zeros(5, np.float32)
+    assert made.run("exp", zeros, pool=MemoryPool()).tolist() == [1.0] * 5
+
+
+def test_a_second_pack_is_read_from_the_file(make, folder: Path) -> None:
+    first, second = make(), make()
+    exp_of_zero(first)
+    exp_of_zero(second)
+    assert (first.compiled, second.compiled) == (len(KERNELS), 0)
+    assert [p.name for p in folder.iterdir()] == [pack_path(feature_level()).name]
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda data: data[: len(data) // 2],
+        lambda data: data[:-1],
+        lambda data: b"",
+        lambda data: b"ELF!" + data[4:],
+        lambda data: data[:100] + bytes([data[100] ^ 1]) + data[101:],
+    ],
+    ids=["half", "one byte short", "empty", "foreign", "one bit"],
+)
+def test_a_damaged_file_is_replaced_with_one_warning(make, folder: Path, damage) -> None:
+    exp_of_zero(make())
+    path = pack_path(feature_level())
+    whole = path.read_bytes()
+    path.write_bytes(damage(whole))
+    again = make()
+    with pytest.warns(RuntimeWarning, match="is not used and made again") as caught:
+        exp_of_zero(again)
+    assert len(caught) == 1
+    assert again.compiled == len(KERNELS)
+    assert path.read_bytes() == whole
+
+
+def test_a_folder_that_cannot_be_written_keeps_the_pack_in_memory(
+    make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setattr(config, "cache_dir", tmp_path / "file" / "cache")
+    made = make()
+    with pytest.warns(RuntimeWarning, match="in memory only") as caught:
+        exp_of_zero(made)
+    exp_of_zero(made)
+    assert len(caught) == 1
+
+
+def test_a_folder_that_others_may_write_is_not_trusted(make, folder: Path) -> None:
+    exp_of_zero(make())
+    folder.chmod(0o777)
+    with pytest.warns(RuntimeWarning, match="may be written by others"):
+        exp_of_zero(make())
+
+
+def test_without_a_cache_folder_nothing_is_written(
+    make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(config, "cache_dir", None)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        exp_of_zero(make())
+
+
+def test_a_kernel_that_cannot_be_compiled_is_one_sentence(folder: Path) -> None:
+    made = KernelPack(lambda request: encode_error("no such target"))
+    with pytest.raises(CompileError, match="exp cannot be interpreted, .* no such target"):
+        made.run("exp", np.zeros(3, np.float32), pool=MemoryPool())
+    assert not folder.exists()
+
+
+def test_a_warm_start_imports_no_compiler(make, folder: Path) -> None:
+    exp_of_zero(make())
+    script = (
+        "import sys, numpy as np\n"
+        "from jitdialects.runtime import pack\n"
+        "from jitdialects.runtime.pool import default_pool\n"
+        "print(pack.run('exp', np.zeros(2, np.float32), pool=default_pool))\n"
+        "assert not pack.default_pack.compiled\n"
+        "assert not {m.partition('.')[0] for m in sys.modules} & {'xdsl', 'llvmlite'}\n"
+    )
+    environment = os.environ | {"JITDIALECTS_CACHE_DIR": str(folder)}
+    subprocess.run([sys.executable, "-c", script], check=True, env=environment)
+
+
+# ---- kernels -----------------------------------------------------------------------------------
+
+SPECIAL = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 1e-45, 3e38, -1.5], np.float32)
+
+
+def test_minimum_and_maximum_order_zeros_and_propagate_nan(make, folder: Path) -> None:
+    made, pool = make(), MemoryPool()
+    x, y = (a.reshape(-1).copy() for a in np.meshgrid(SPECIAL, SPECIAL))
+    for name, better in (("minimum", np.less), ("maximum", np.greater)):
+        result = made.run(name, x, y, pool=pool)
+        nan = np.isnan(x) | np.isnan(y)
+        assert np.isnan(result[nan]).all()
+        first = better(x, y) | ((x == y) & (np.signbit(x) == (name == "minimum")))
+        expected = np.where(first, x, y)[~nan]
+        assert result[~nan].tobytes() == expected.tobytes()
+
+
+@pytest.mark.parametrize("shape", [(0, 3), (3, 0), (1, 1), (2, 33), (3, 4097), (1, 9000)])
+def test_sums_follow_the_order_of_the_contract(make, folder: Path, shape: tuple) -> None:
+    x = np.random.default_rng(1).standard_normal(shape).astype(np.float32)
+    result = make().run("sum", x, pool=MemoryPool())
+    assert result.shape == shape[:1]
+    assert np.allclose(result, x.sum(axis=1, dtype=np.float64), rtol=1e-4, atol=1e-3)
+    reversed_twice = make().run("sum", np.ascontiguousarray(x[::-1]), pool=MemoryPool())[::-1]
+    assert result.tobytes() == np.ascontiguousarray(reversed_twice).tobytes()
+
+
+@pytest.mark.parametrize("m", [0, 1, 9])
+@pytest.mark.parametrize("k", [0, 1, 17, 513])
+@pytest.mark.parametrize("n", [0, 1, 19])
+def test_matmul_of_any_sizes(make, folder: Path, m: int, k: int, n: int) -> None:
+    random = np.random.default_rng(2)
+    x = random.standard_normal((m, k)).astype(np.float32)
+    y = random.standard_normal((k, n)).astype(np.float32)
+    made, pool = make(), MemoryPool()
+    assert np.allclose(made.run("matmul", x, y, pool=pool), x @ y, atol=1e-3)
+    if n:
+        row = np.ascontiguousarray(y[:, 0])
+        assert np.allclose(made.run("matvec", x, row, pool=pool), x @ row, atol=1e-3)
