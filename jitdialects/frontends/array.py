@@ -101,7 +101,9 @@ class _Specification:
         return At(self.integer(key))
 
     def _bound(self, value: object) -> Bound:
-        return None if value is None else self.integer(value)
+        """A bound of a slice; what does not fit int64 is beyond any size."""
+        bound = None if value is None else self.integer(value)
+        return max(-(2**63), min(bound, 2**63 - 1)) if isinstance(bound, int) else bound
 
 
 def _index(who: str, key: object, first: int) -> tuple[IndexSpec, list[object]]:
@@ -334,10 +336,7 @@ class Array:
     def __array__(
         self, dtype: DTypeLike | None = None, copy: bool | None = None
     ) -> NDArray[np.generic]:
-        data = self.value.fetch("np.asarray()")
-        if copy is True or (dtype is not None and np.dtype(dtype) != data.dtype):
-            return np.array(data, dtype=dtype)
-        return data
+        return np.array(self.value.fetch("np.asarray()"), dtype=dtype, copy=copy)
 
     def _scalar(self, wanted: str) -> bool | int | float:
         data = self.value.fetch(wanted)
@@ -370,6 +369,9 @@ class Array:
 
     def __repr__(self) -> str:
         return f"Array({self.value.text(', ', 'Array(')}, dtype={self.dtype})"
+
+    def __format__(self, format_spec: str) -> str:
+        return format(self.item(), format_spec) if format_spec else str(self)
 
     def __str__(self) -> str:
         return self.value.text(" ", "")

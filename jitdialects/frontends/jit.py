@@ -9,6 +9,7 @@ seen. Results are NumPy arrays, or `Array`s where an argument was one.
 
 from __future__ import annotations
 
+import functools
 import inspect
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -29,6 +30,7 @@ from jitdialects.frontends.recorder import (
     Scalar,
     active_tracer,
     check_array,
+    plain_scalar,
     tracing,
     weak_dtype,
 )
@@ -120,7 +122,7 @@ def as_argument(leaf: object, who: str) -> Argument:
         return check_array(cast(NumPyValue, leaf), who)
     if isinstance(leaf, bool | int | float):
         weak_dtype(leaf, who)
-        return leaf
+        return plain_scalar(leaf)
     raise ArgumentError(
         f"{who} takes arrays and numbers, or tuples, lists and dicts of them, got "
         f"{type(leaf).__name__}; bind other values with functools.partial"
@@ -155,9 +157,9 @@ class Jitted(Generic[P, R]):
                     f"jit: {option}={value!r} is not supported; use one of "
                     f"{', '.join(map(repr, _CHOICES[option]))}"
                 )
+        functools.update_wrapper(self, function)
         self.__wrapped__ = function
         self.__name__ = getattr(function, "__name__", type(function).__name__)
-        self.__doc__ = function.__doc__
         self.options = options
         shapes = options["shapes"]
         self._policy = Policy(shapes=None if shapes == "auto" else shapes)

@@ -48,6 +48,7 @@ from jitdialects.frontends.recorder import (
     check_array,
     infer,
     lazy_recorder,
+    plain_scalar,
     refuse,
     user_frame,
     weak_dtype,
@@ -294,7 +295,7 @@ class LazyRecorder(Recorder):
         if isinstance(value, np.ndarray | np.generic):
             return constant(cast(NumPyValue, value), who)
         if isinstance(value, bool | int | float):
-            return LazyValue(weak_dtype(value, who), (), value)
+            return LazyValue(weak_dtype(value, who), (), plain_scalar(value))
         if isinstance(value, Value):
             raise TraceError(
                 f"{who}: an array of a finished or outer capture is used outside of it; return it "

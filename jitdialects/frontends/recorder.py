@@ -144,6 +144,13 @@ def weak_dtype(value: Scalar, who: str) -> DType:
     return WEAK_INT
 
 
+def plain_scalar(value: Scalar) -> Scalar:
+    """`value` as exactly a bool, int or float; enumerations of integers are integers."""
+    if type(value) in (bool, int, float):
+        return value
+    return float(value) if isinstance(value, float) else int(value)
+
+
 def plain_array(value: NumPyValue, who: str) -> NDArray[np.generic]:
     """`value` as an array of NumPy's own class; refuses masks, which would be lost."""
     if isinstance(value, np.ma.MaskedArray):

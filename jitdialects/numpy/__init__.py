@@ -147,12 +147,12 @@ def astype(x: object, dtype: DTypeLike, /) -> Array:
     return apply("cast", x, dtype=dtype_name(dtype))
 
 
-def sum(x: object, /, *, axis: int | None = None, keepdims: bool = False) -> Array:
+def sum(x: object, /, axis: int | None = None, *, keepdims: bool = False) -> Array:
     """Sum over the last axis or all, in the fixed order of the numerics contract; bool counts."""
     return apply("sum", x, axis=axis, keepdims=keepdims)
 
 
-def max(x: object, /, *, axis: int | None = None, keepdims: bool = False) -> Array:
+def max(x: object, /, axis: int | None = None, *, keepdims: bool = False) -> Array:
     """Largest element over the last axis or all; NaN propagates, -0 < +0."""
     return apply("max", x, axis=axis, keepdims=keepdims)
 
@@ -196,14 +196,14 @@ def full(shape: object, fill_value: object, dtype: DTypeLike | None = None) -> A
     return broadcast_to(asarray(fill_value, dtype), shape)
 
 
-def zeros(shape: object, dtype: DTypeLike = np.float32) -> Array:
-    """An array of `shape` whose elements are 0."""
-    return full(shape, 0, dtype)
+def zeros(shape: object, dtype: DTypeLike | None = None) -> Array:
+    """An array of `shape` whose elements are 0; float32 unless `dtype` says otherwise."""
+    return full(shape, 0, np.float32 if dtype is None else dtype)
 
 
-def ones(shape: object, dtype: DTypeLike = np.float32) -> Array:
-    """An array of `shape` whose elements are 1."""
-    return full(shape, 1, dtype)
+def ones(shape: object, dtype: DTypeLike | None = None) -> Array:
+    """An array of `shape` whose elements are 1; float32 unless `dtype` says otherwise."""
+    return full(shape, 1, np.float32 if dtype is None else dtype)
 
 
 def zeros_like(x: object, /) -> Array:
@@ -221,9 +221,10 @@ def ones_like(x: object, /) -> Array:
 # ---- compositions, exact by definition ---------------------------------------------------------
 
 
-def clip(x: object, min: object, max: object, /) -> Array:
-    """`minimum(maximum(x, min), max)`; NaN propagates."""
-    return minimum(maximum(x, min), max)
+def clip(x: object, /, min: object = None, max: object = None) -> Array:
+    """`minimum(maximum(x, min), max)`; NaN propagates, None is no bound."""
+    low = asarray(x) if min is None else maximum(x, min)
+    return low if max is None else minimum(low, max)
 
 
 def relu(x: object, /) -> Array:
@@ -231,10 +232,10 @@ def relu(x: object, /) -> Array:
     return maximum(x, 0)
 
 
-def softmax(x: object, /) -> Array:
-    """Softmax over the last axis: max, subtract, exp, sum, divide."""
-    shifted = exp(subtract(x, max(x, axis=-1, keepdims=True)))
-    return divide(shifted, sum(shifted, axis=-1, keepdims=True))
+def softmax(x: object, /, axis: int | None = -1) -> Array:
+    """Softmax over the last axis or all: max, subtract, exp, sum, divide."""
+    powers = exp(subtract(x, max(x, axis, keepdims=True)))
+    return divide(powers, sum(powers, axis, keepdims=True))
 
 
 def __getattr__(name: str) -> object:

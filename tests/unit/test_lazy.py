@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import enum
 import gc
+import sys
 import threading
 
 import numpy as np
@@ -287,6 +289,28 @@ def test_numpy_scalars_are_strong_and_python_scalars_weak() -> None:
     assert (jnp.asarray([True]) + np.int64(1)).dtype == np.int64
 
 
+class Color(enum.IntEnum):
+    RED = 3
+
+
+def test_enumerations_and_far_bounds_are_integers() -> None:
+    x = jnp.asarray([1, 2, 3])
+    check(x * Color.RED, np.array([3, 6, 9]))
+    check(x[-(2**80) : 2**80], np.array([1, 2, 3]))
+    check(x[: sys.maxsize], np.array([1, 2, 3]))
+
+
+def test_arrays_as_numpy_arrays() -> None:
+    x = jnp.asarray([1.0, 2.0])
+    assert np.asarray(x, dtype=np.float64).dtype == np.float64
+    assert np.asarray(x) is np.asarray(x)
+    with pytest.raises(ValueError, match="copy"):
+        np.asarray(x, dtype=np.float64, copy=False)
+    x += 1
+    x[1:] += 1
+    check(x, np.array([2, 4], np.float32))
+
+
 def test_iteration_length_and_scalars() -> None:
     x = jnp.asarray([[1, 2], [3, 4]])
     assert [int(v.sum()) for v in x] == [3, 7]
@@ -294,6 +318,8 @@ def test_iteration_length_and_scalars() -> None:
     assert list(range(10))[x[0, 1]] == 2
     assert str(x[0]) == "[1 2]"
     assert repr(x[0]) == "Array([1, 2], dtype=int64)"
+    assert f"{x[0, 1]:03d}" == "002"
+    assert f"{x[0]}" == "[1 2]"
 
 
 # ---- errors ------------------------------------------------------------------------------------

@@ -166,6 +166,9 @@ def test_compositions() -> None:
     x = VALUES["float32"]((3, 5))
     check(jnp.relu(x), np.maximum(x, 0))
     check(jnp.clip(x, -1, 1.5), np.clip(x, np.float32(-1), np.float32(1.5)))
+    check(jnp.clip(x, min=0), np.maximum(x, 0))
+    check(jnp.clip(x, max=0), np.minimum(x, 0))
+    check(jnp.max(x, -1), x.max(-1))
     e = np.exp(x - x.max(-1, keepdims=True))
     np.testing.assert_allclose(np.asarray(jnp.softmax(x)), e / e.sum(-1, keepdims=True), rtol=1e-5)
 
