@@ -423,3 +423,45 @@ def test_values_cross_threads() -> None:
     assert len(results) == 8
     for result in results:
         np.testing.assert_array_equal(result, (np.arange(5) + 1) * 3)
+
+
+# ---- any program -------------------------------------------------------------------------------
+
+
+def step(rng: np.random.Generator, pairs: list[tuple[jd.Array, np.ndarray]]) -> None:
+    """One random operation on lazy arrays and on NumPy's; exact ones only."""
+    (x, a), (y, b) = (pairs[rng.integers(len(pairs))] for _ in range(2))
+    k = float(rng.integers(-3, 4))
+    choice = rng.integers(9)
+    if choice < 3:
+        pairs.append(((x + y, a + b), (x * y - x, a * b - a), (x - k, a - np.float32(k)))[choice])
+    elif choice == 3:
+        pairs.append((jnp.where(x < y, x, k), np.where(a < b, a, np.float32(k))))
+    elif choice == 4:
+        pairs.append((x.T, a.T) if a.shape == b.shape[::-1] else (abs(x), abs(a)))
+    elif choice == 5:
+        row, column = (int(v) for v in rng.integers(0, 4, 2))
+        copy = a.copy()
+        copy[row, column:] = b[row, 0]
+        pairs.append((x.at[row, column:].set(y[row, 0]), copy))
+    elif choice == 6:
+        copy = a.copy()
+        copy[1:, 2] = k
+        x[1:, 2] = k
+        pairs[:] = [(p, copy if p is x else q) for p, q in pairs]
+    elif choice == 7:
+        pairs.pop(rng.integers(len(pairs))) if len(pairs) > 2 else None
+    else:
+        np.testing.assert_array_equal(np.asarray(x), a)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_random_programs_are_numpys(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    arrays = [rng.integers(-4, 5, (4, 4)).astype(np.float32) for _ in range(3)]
+    pairs = [(jnp.asarray(a), a) for a in arrays]
+    with np.errstate(all="ignore"):
+        for _ in range(60):
+            step(rng, pairs)
+    for x, a in pairs:
+        np.testing.assert_array_equal(np.asarray(x), a)
