@@ -1,0 +1,273 @@
+"""Meaning: a pass of `tssa` never changes the bits that a function computes, NaN's own bits apart."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.parser import Parser
+
+from jitdialects.analysis.dominance import check_dominance
+from jitdialects.bytecode.operators import OPERATORS, Kind
+from jitdialects.bytecode.program import Program
+from jitdialects.dialects.context import make_context
+from jitdialects.lowering.bytecode_to_vm import program_to_module
+from jitdialects.lowering.convert_vm_to_tssa import ConvertVmToTssaPass
+from jitdialects.passes.exact_numpy import EXACT
+from jitdialects.passes.tssa_cse import TssaCsePass
+from jitdialects.passes.tssa_dce import TssaDcePass
+from jitdialects.passes.tssa_fold_constants import TssaFoldConstantsPass
+from jitdialects.passes.tssa_simplify import RULES, TssaSimplifyPass, simplify_region
+from tests.tssa_eval import run
+
+CONTEXT = make_context()
+PASSES = (TssaFoldConstantsPass(), TssaSimplifyPass(), TssaCsePass(), TssaDcePass())
+NAN, INF = float("nan"), float("inf")
+FLOATS = [0.0, -0.0, 1.0, -1.0, 0.5, 3.0, NAN, INF, -INF, 1e-45, 3.4e38, 2.0**63, -(2.0**63)]
+INTS = [0, 1, -1, 2, 63, 64, -64, 2**24 + 1, 2**53 + 1, 2**63 - 1, -(2**63)]
+VALUES = {"f32": FLOATS, "i64": INTS, "i1": [False, True], "f64": [*FLOATS, 1e-300, 1e300]}
+DTYPES = {"f32": np.float32, "i64": np.int64, "i1": np.bool_, "f64": np.float64}
+
+
+def parse(text: str) -> ModuleOp:
+    module = Parser(CONTEXT, text).parse_module()
+    module.verify()
+    return module
+
+
+def same_bits(left: Sequence[np.ndarray], right: Sequence[np.ndarray]) -> bool:
+    for x, y in zip(left, right, strict=True):
+        if x.dtype != y.dtype or x.shape != y.shape:
+            return False
+        if x.dtype.kind == "f":
+            both_nan = np.isnan(x) & np.isnan(y)
+            x, y = np.where(both_nan, 0, x), np.where(both_nan, 0, y)
+        if x.tobytes() != y.tobytes():
+            return False
+    return True
+
+
+def check(module: ModuleOp, inputs: Sequence[Sequence[Any]]) -> ModuleOp:
+    """Every pass alone and all in a row give the same results on `inputs`; returns the last module."""
+    wanted = [run(module, arguments) for arguments in inputs]
+    everything = module.clone()
+    for each in PASSES:
+        alone = module.clone()
+        for changed in (alone, everything):
+            each.apply(CONTEXT, changed)
+            changed.verify()
+            check_dominance(changed)
+            for arguments, results in zip(inputs, wanted, strict=True):
+                assert same_bits(run(changed, arguments), results), (
+                    f"{each.name}\n{module}\n{changed}"
+                )
+    return everything
+
+
+# ---- every operator on every pair of special values -------------------------------------------
+
+
+def literal(value: Any, kind: str) -> str:
+    """The text of an element or a list of them; floats by their bytes."""
+    if kind in ("f32", "f64"):
+        return f'"0x{np.array(value, DTYPES[kind]).tobytes().hex().upper()}"'
+    return str(value).lower()
+
+
+BINARY = [o.name for o in OPERATORS.values() if o.kind is Kind.ELEMENTWISE and o.arity == 2]
+
+
+def result_kind(name: str, kind: str) -> str | None:
+    dtypes = {"f32": "float32", "i64": "int64", "i1": "bool"}
+    from jitdialects.bytecode.dtypes import DType
+    from jitdialects.errors import Error
+
+    operator = OPERATORS[name]
+    try:
+        typing = operator.infer_dtypes([DType(dtypes[kind])] * operator.arity, {})
+    except Error:
+        return None
+    if any(t.name != dtypes[kind] for t in typing.operands):
+        return None
+    return {v: k for k, v in dtypes.items()}[typing.result.name]
+
+
+@pytest.mark.parametrize("kind", ["f32", "i64", "i1"])
+@pytest.mark.parametrize("name", BINARY)
+def test_binary_operators_with_each_constant_on_each_side(name: str, kind: str) -> None:
+    result = result_kind(name, kind)
+    if result is None:
+        return
+    values = np.array(VALUES[kind], DTYPES[kind])
+    n = len(values)
+    t, r = f"tensor<{n}x{kind}>", f"tensor<{n}x{result}>"
+    everything = literal(VALUES[kind], kind)
+    body = [f"%all = tssa.constant {{value = dense<{everything}> : {t}}} : () -> {t}"]
+    results = []
+    for i, value in enumerate(VALUES[kind]):
+        body.append(
+            f"%s{i} = tssa.constant {{value = dense<{literal(value, kind)}> : tensor<{kind}>}} : () -> tensor<{kind}>"
+        )
+        body.append(f"%c{i} = tssa.broadcast %s{i} : (tensor<{kind}>) -> {t}")
+    for i in range(n):
+        body.append(f"%a{i} = tssa.{name} %x, %c{i} : ({t}, {t}) -> {r}")
+        body.append(f"%b{i} = tssa.{name} %c{i}, %x : ({t}, {t}) -> {r}")
+        results += [f"%a{i}", f"%b{i}"]
+        body.append(f"%d{i} = tssa.{name} %c{i}, %all : ({t}, {t}) -> {r}")
+        results.append(f"%d{i}")
+    body.append(f"%e = tssa.{name} %x, %x : ({t}, {t}) -> {r}")
+    results.append("%e")
+    types = ", ".join([r] * len(results))
+    text = f"func.func @f(%x : {t}) -> ({types}) {{\n" + "\n".join(body)
+    text += f"\nfunc.return {', '.join(results)} : {types}\n}}"
+    changed = check(parse(text), [[values], [values[::-1]]])
+    if name in EXACT:
+        left = sum(op.name == f"tssa.{name}" for op in changed.walk())
+        assert left <= 2 * n + 1, "operations on constants are left"
+
+
+@pytest.mark.parametrize("source", ["f32", "i64", "i1", "f64"])
+@pytest.mark.parametrize("middle", ["f32", "i64", "i1", "f64"])
+@pytest.mark.parametrize("target", ["f32", "i64", "i1"])
+def test_casts_of_casts(source: str, middle: str, target: str) -> None:
+    kinds = [f"tensor<{k}>" for k in (source, middle, target)]
+    text = f"""func.func @f(%x : {kinds[0]}) -> {kinds[2]} {{
+      %y = tssa.cast %x : ({kinds[0]}) -> {kinds[1]}
+      %z = tssa.cast %y : ({kinds[1]}) -> {kinds[2]}
+      func.return %z : {kinds[2]}
+    }}"""
+    module = parse(text)
+    check(module, [[v] for v in VALUES[source]])
+    for value in VALUES[source]:  # folded as well
+        constant = f"%x = tssa.constant {{value = dense<{literal(value, source)}> : {kinds[0]}}} : () -> {kinds[0]}"
+        folded = text.replace(f"(%x : {kinds[0]})", "()").replace("{\n", "{\n" + constant + "\n", 1)
+        changed = check(parse(folded), [[]])
+        assert not any(op.name == "tssa.cast" for op in changed.walk())
+
+
+@pytest.mark.parametrize("kind", ["f32", "i64", "i1"])
+def test_unary_operators_and_where(kind: str) -> None:
+    t, b = f"tensor<{kind}>", "tensor<i1>"
+    lines = []
+    if kind != "i1":
+        lines += [f"%n = tssa.negative %x : ({t}) -> {t}", f"%m = tssa.negative %n : ({t}) -> {t}"]
+        lines += [f"%p = tssa.abs %n : ({t}) -> {t}", f"%q = tssa.abs %p : ({t}) -> {t}"]
+    else:
+        lines += [f"%n = tssa.logical_not %x : ({t}) -> {t}"]
+        lines += [f"%m = tssa.logical_not %n : ({t}) -> {t}"]
+        lines += [
+            f"%p = tssa.abs %x : ({t}) -> {t}",
+            f"%q = tssa.logical_and %x, %p : ({t}, {t}) -> {t}",
+        ]
+    lines += [
+        f"%true = tssa.constant {{value = dense<true> : {b}}} : () -> {b}",
+        f"%false = tssa.constant {{value = dense<false> : {b}}} : () -> {b}",
+        f"%w0 = tssa.where %true, %x, %y : ({b}, {t}, {t}) -> {t}",
+        f"%w1 = tssa.where %false, %x, %y : ({b}, {t}, {t}) -> {t}",
+        f"%w2 = tssa.where %c, %x, %x : ({b}, {t}, {t}) -> {t}",
+        f"%w3 = tssa.where %c, %x, %y : ({b}, {t}, {t}) -> {t}",
+    ]
+    names = ["%n", "%m", "%p", "%q", "%w0", "%w1", "%w2", "%w3"]
+    types = ", ".join([t] * len(names))
+    text = f"func.func @f(%x : {t}, %y : {t}, %c : {b}) -> ({types}) {{\n" + "\n".join(lines)
+    text += f"\nfunc.return {', '.join(names)} : {types}\n}}"
+    inputs = itertools.product(VALUES[kind], VALUES[kind], (False, True))
+    check(parse(text), [list(row) for row in inputs])
+
+
+# ---- generated programs ------------------------------------------------------------------------
+
+
+def generated_program(rng: random.Random) -> str:
+    """A loop around a branch, over mutable registers, with constants that the rules look for."""
+    constants = ["float 0.0", "float -0.0", "float 1.0", "float 2.0", "float nan", "int 0", "int 1"]
+    lines = [f"#{k} = {c}" for k, c in enumerate(constants)]
+    lines += ["func @main(%0, %1, %2) -> 3 {", "^entry:"]
+    lines += [f"%{3 + k} = const #{k}" for k in range(7)]
+    lines += ["%10 = move %0", "%11 = move %1", "%12 = move %2", "%13 = const #5", "br ^head"]
+    lines += [
+        "^head:",
+        "%14 = const #3",
+        "%15 = less %13, %14",
+        "cond_br %15, ^body, ^exit",
+        "^body:",
+    ]
+    lines += generated_instructions(rng)
+    lines += ["%16 = sum %10", "%17 = less %16, %5", "cond_br %17, ^then, ^else", "^then:"]
+    lines += generated_instructions(rng)
+    lines += ["br ^join", "^else:"]
+    lines += generated_instructions(rng)
+    lines += ["br ^join", "^join:", "%13 = add %13, %9", "br ^head"]
+    lines += ["^exit:", "return %10, %11, %12", "}"]
+    return "\n".join(lines)
+
+
+def generated_instructions(rng: random.Random) -> list[str]:
+    floats, ints = ["%10", "%11"], ["%12"]
+    out = []
+    for _ in range(rng.randrange(1, 5)):
+        if rng.random() < 0.7:
+            operator = rng.choice(["add", "subtract", "multiply", "divide", "minimum", "maximum"])
+            target, x = rng.choice(floats), rng.choice(floats)
+            y = rng.choice([*floats, "%3", "%4", "%5", "%6", "%7"])
+            pair = (x, y) if rng.random() < 0.5 else (y, x)
+            out.append(f"{target} = {operator} {pair[0]}, {pair[1]}")
+        elif rng.random() < 0.3:
+            out.append(f"{rng.choice(floats)} = negative {rng.choice(floats)}")
+        else:
+            operator = rng.choice(["add", "subtract", "multiply", "left_shift", "maximum"])
+            out.append(f"{ints[0]} = {operator} %12, {rng.choice(['%12', '%8', '%9'])}")
+    return out
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_generated_programs(seed: int) -> None:
+    rng = random.Random(seed)
+    module = program_to_module(Program.from_text(generated_program(rng)))
+    ConvertVmToTssaPass(signature="main(f32[n], f32[n], i64[m])").apply(CONTEXT, module)
+    module.verify()
+    check_dominance(module)
+    inputs = []
+    for n in (0, 1, 3):
+        floats = [np.array([rng.choice(FLOATS) for _ in range(n)], np.float32) for _ in range(2)]
+        inputs.append([*floats, np.array([rng.choice(INTS) for _ in range(2)], np.int64)])
+    check(module, inputs)
+
+
+# ---- the driver --------------------------------------------------------------------------------
+
+
+def test_two_rules_that_undo_each_other_are_named() -> None:
+    module = parse(
+        """func.func @f(%x : tensor<f32>, %y : tensor<f32>) -> tensor<f32> {
+          %z = tssa.add %x, %y : (tensor<f32>, tensor<f32>) -> tensor<f32>
+          func.return %z : tensor<f32>
+        }"""
+    )
+
+    def swap(op: Any) -> Any:
+        op.operands = tuple(reversed(op.operands))
+        return op.results[0]
+
+    def swap_left(op: Any) -> Any:
+        first = next(iter(module.ops)).body.block.args[0]
+        return swap(op) if op.operands[0] is first else None
+
+    def swap_right(op: Any) -> Any:
+        first = next(iter(module.ops)).body.block.args[0]
+        return swap(op) if op.operands[1] is first else None
+
+    from xdsl.utils.exceptions import PassFailedException
+
+    with pytest.raises(PassFailedException, match="the rules swap_left and swap_right undo"):
+        simplify_region(next(iter(module.ops)).body, {"tssa.add": (swap_left, swap_right)})
+
+
+def test_rules_are_for_operations_that_exist() -> None:
+    tssa = CONTEXT.get_optional_op
+    assert all(tssa(name) is not None for name in RULES)
