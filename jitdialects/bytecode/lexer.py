@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from typing import TypeVar
 
 from jitdialects.bytecode.program import Location
 from jitdialects.errors import BytecodeError
 
+T = TypeVar("T")
 _TOKEN = re.compile(
     r"""[ \t\r]*(?://.*|
         (?P<string>"[^"\\]*(?:\\.[^"\\]*)*")
@@ -113,6 +115,16 @@ class Cursor:
         if self.kind == "number" and not self.value.lstrip("-").isdigit():
             raise self.error(f"expected a decimal integer, found '{self.value}'")
         return int(self.take("number"))
+
+    def list(self, opening: str, closing: str, item: Callable[[], T]) -> list[T]:
+        """Items between two marks, separated by commas; there may be none."""
+        self.expect(opening)
+        out: list[T] = []
+        while not self.skip(closing):
+            if out:
+                self.expect(",")
+            out.append(item())
+        return out
 
     def registers(self) -> tuple[int, ...]:
         """A list of registers, separated by commas; it may be empty."""

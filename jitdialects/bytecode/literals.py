@@ -10,9 +10,6 @@ Attribute values: `-1`, `true`, `none`, `float32`, `(1, 0)`, shapes `[$1, -1]` a
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TypeVar
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -32,13 +29,11 @@ from jitdialects.bytecode.attributes import (
 from jitdialects.bytecode.dtypes import DType
 from jitdialects.bytecode.lexer import Cursor
 from jitdialects.bytecode.program import Constant, Location
-from jitdialects.bytecode.signature import SCALAR_NAMES, TENSOR_NAMES
+from jitdialects.bytecode.signature import SCALAR_NAMES, SPELLING, TENSOR_NAMES
 from jitdialects.bytecode.verifier import INT64_MAX, INT64_MIN, check_sizes
 
-T = TypeVar("T")
 LONGEST_LIST = 64
 """Elements; constants with more are printed as bytes."""
-_SPELLING = {dtype: name for name, dtype in (TENSOR_NAMES | SCALAR_NAMES).items()}
 _BOOLS = {"true": True, "false": False}
 
 
@@ -47,7 +42,7 @@ _BOOLS = {"true": True, "false": False}
 
 def constant_text(constant: Constant) -> str:
     """The text of a valid constant."""
-    name = _SPELLING[constant.dtype]
+    name = SPELLING[constant.dtype]
     if constant.dtype.weak:
         return f"{name} {_element_texts(constant.value)[0]}"
     head = f"{name}[{','.join(map(str, constant.value.shape))}]"
@@ -82,13 +77,13 @@ def parse_constant(cursor: Cursor) -> Constant:
         known = ", ".join(TENSOR_NAMES | SCALAR_NAMES)
         raise cursor.error(f"unknown dtype '{name}' (known: {known})", start)
     dtype = TENSOR_NAMES[name]
-    sizes = tuple(_list(cursor, "[", "]", cursor.integer))
+    sizes = tuple(cursor.list("[", "]", cursor.integer))
     with cursor.blaming(start):
         check_sizes("the constant", sizes, dtype.numpy.itemsize)
     if cursor.kind == "string":
         data = _hex(cursor)
     else:
-        elements = _list(cursor, "[", "]", lambda: _element(cursor, dtype))
+        elements = cursor.list("[", "]", lambda: _element(cursor, dtype))
         data = np.array(elements, dtype=dtype.numpy.newbyteorder("<")).tobytes()
     with cursor.blaming(start):
         constant = Constant.from_bytes(dtype, sizes, data)
@@ -139,16 +134,6 @@ def _from_bits(cursor: Cursor, text: str, dtype: DType, here: Location) -> np.ge
     return Constant.from_bytes(dtype, (), raw).value.reshape(1)[0]
 
 
-def _list(cursor: Cursor, opening: str, closing: str, item: Callable[[], T]) -> list[T]:
-    cursor.expect(opening)
-    out: list[T] = []
-    while not cursor.skip(closing):
-        if out:
-            cursor.expect(",")
-        out.append(item())
-    return out
-
-
 # ---- attributes --------------------------------------------------------------------------------
 
 
@@ -164,11 +149,11 @@ def attribute_text(value: Attribute) -> str:
 def parse_attribute(cursor: Cursor, types: tuple[type, ...]) -> Attribute:
     """The value ahead, of one of `types`; a shape and an index look alike, hence the parameter."""
     if ShapeSpec in types:
-        return ShapeSpec(tuple(_list(cursor, "[", "]", lambda: _number_or_reference(cursor))))
+        return ShapeSpec(tuple(cursor.list("[", "]", lambda: _number_or_reference(cursor))))
     if IndexSpec in types:
-        return IndexSpec(tuple(_list(cursor, "[", "]", lambda: _index_entry(cursor))))
+        return IndexSpec(tuple(cursor.list("[", "]", lambda: _index_entry(cursor))))
     if cursor.kind == "mark" and cursor.value == "(":
-        return Ints(tuple(_list(cursor, "(", ")", cursor.integer)))
+        return Ints(tuple(cursor.list("(", ")", cursor.integer)))
     if cursor.kind == "number":
         return cursor.integer()
     text = cursor.take("name")

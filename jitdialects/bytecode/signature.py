@@ -24,15 +24,14 @@ from jitdialects.bytecode.dtypes import (
     WEAK_INT,
     DType,
 )
+from jitdialects.bytecode.lexer import Cursor
 from jitdialects.errors import BytecodeError
 
 TENSOR_NAMES = {"f32": FLOAT32, "i64": INT64, "bool": BOOL}
 SCALAR_NAMES = {"float": WEAK_FLOAT, "int": WEAK_INT, "pybool": WEAK_BOOL}
-_SPELLING = {dtype: name for name, dtype in (TENSOR_NAMES | SCALAR_NAMES).items()}
+SPELLING = {dtype: name for name, dtype in (TENSOR_NAMES | SCALAR_NAMES).items()}
+"""dtype -> its name in signatures and in the text of constants."""
 _VALUE_SYMBOL = re.compile(r"s[0-9]+")
-_TOKEN = re.compile(
-    r"\s*(?:(?P<number>[0-9]+)|(?P<name>[A-Za-z_][\w.]*)|(?P<mark>[][(),:]))", re.ASCII
-)
 MAX_SIZE = 2**63 - 1
 
 
@@ -46,9 +45,9 @@ class ArgumentType:
 
     def __str__(self) -> str:
         if self.dtype.weak:
-            return _SPELLING[self.dtype]
+            return SPELLING[self.dtype]
         sizes = ",".join(map(str, self.shape))
-        return f"{_SPELLING[self.dtype]}[{sizes}]" + (":strided" if self.strided else "")
+        return f"{SPELLING[self.dtype]}[{sizes}]" + (":strided" if self.strided else "")
 
     @property
     def is_integer_scalar(self) -> bool:
@@ -79,92 +78,50 @@ def is_value_symbol(name: str) -> bool:
 
 def parse(text: str) -> Signature:
     """The signature written in `text`; `BytecodeError` names the column of what does not fit."""
-    cursor = _Cursor(text)
-    function = cursor.take("name", "the name of a function")
-    cursor.take("(")
-    arguments: list[ArgumentType] = []
-    while not cursor.skip(")"):
-        if arguments:
-            cursor.take(",")
-        arguments.append(_argument(cursor))
-    cursor.take("end", "the end")
+    try:
+        return _signature(Cursor(text, "signature", 1))
+    except BytecodeError as error:
+        column = getattr(error.location, "column", 1)
+        raise BytecodeError(
+            f"signature '{text}', column {column}: {error.message}; "
+            "write for example main(f32[n,784], i64[], float)"
+        ) from None
+
+
+def _signature(cursor: Cursor) -> Signature:
+    function = cursor.take("name")
+    arguments = cursor.list("(", ")", lambda: _argument(cursor))
+    cursor.take("end")
     return Signature(function, tuple(arguments))
 
 
-class _Cursor:
-    """The tokens of one signature; `kind` and `value` are those of the token ahead."""
-
-    def __init__(self, text: str) -> None:
-        self.text = text
-        self._advance(0)
-
-    def _advance(self, position: int) -> None:
-        self.at = position + len(self.text[position:]) - len(self.text[position:].lstrip())
-        match = _TOKEN.match(self.text, position)
-        if match is None:
-            if self.text[position:].strip():
-                raise self.error(f"does not expect {self.text[self.at]!r}")
-            self.kind, self.value, self._next = "end", "the end", position
-            return
-        self.kind = match.lastgroup or ""
-        self.value, self._next = match[self.kind], match.end()
-
-    def error(self, sentence: str, at: int | None = None) -> BytecodeError:
-        column = (self.at if at is None else at) + 1
-        return BytecodeError(
-            f"signature '{self.text}', column {column}: {sentence}; "
-            "write for example main(f32[n,784], i64[], float)"
-        )
-
-    def skip(self, mark: str) -> bool:
-        found = self.kind == "mark" and self.value == mark
-        if found:
-            self._advance(self._next)
-        return found
-
-    def take(self, wanted: str, description: str | None = None) -> str:
-        """The value of the token ahead, which must be of the kind `wanted` or be that mark."""
-        if self.kind != wanted and (self.kind != "mark" or self.value != wanted):
-            raise self.error(f"expected {description or repr(wanted)}, found {self.value!r}")
-        value = self.value
-        if self.kind != "end":
-            self._advance(self._next)
-        return value
-
-
-def _argument(cursor: _Cursor) -> ArgumentType:
-    at = cursor.at
-    name = cursor.take("name", "a dtype")
+def _argument(cursor: Cursor) -> ArgumentType:
+    here = cursor.location
+    name = cursor.take("name")
     if name in SCALAR_NAMES:
         return ArgumentType(SCALAR_NAMES[name], ())
     if name not in TENSOR_NAMES:
         known = ", ".join(TENSOR_NAMES | SCALAR_NAMES)
-        raise cursor.error(f"unknown dtype '{name}' (known: {known})", at)
-    cursor.take("[")
-    sizes: list[Dim] = []
-    while not cursor.skip("]"):
-        if sizes:
-            cursor.take(",")
-        sizes.append(_size(cursor))
+        raise cursor.error(f"unknown dtype '{name}' (known: {known})", here)
+    sizes = cursor.list("[", "]", lambda: _size(cursor))
     strided = cursor.skip(":")
-    at = cursor.at
-    if strided and cursor.take("name", "'strided'") != "strided":
-        raise cursor.error("the only mark of an argument is ':strided'", at)
+    if strided and not cursor.skip_word("strided"):
+        raise cursor.error("the only mark of an argument is ':strided'")
     if strided and not sizes:
-        raise cursor.error("an array of rank 0 is never strided", at)
+        raise cursor.error("an array of rank 0 is never strided", here)
     return ArgumentType(TENSOR_NAMES[name], tuple(sizes), strided)
 
 
-def _size(cursor: _Cursor) -> Dim:
-    at = cursor.at
+def _size(cursor: Cursor) -> Dim:
+    here = cursor.location
     if cursor.kind == "number":
-        size = int(cursor.take("number")) if len(cursor.value) < 20 else MAX_SIZE + 1
-        if size > MAX_SIZE:
-            raise cursor.error("the size is larger than any array", at)
+        size = cursor.integer()
+        if not 0 <= size <= MAX_SIZE:
+            raise cursor.error(f"no array has the size {size}", here)
         return size
-    name = cursor.take("name", "a size (a number or a name)")
-    if is_value_symbol(name):
-        raise cursor.error(f"a size may not be called '{name}', the value of an argument is", at)
+    name = cursor.take("name")
+    if _VALUE_SYMBOL.fullmatch(name):
+        raise cursor.error(f"a size may not be called '{name}', the value of an argument is", here)
     if "." in name or name in dims.FUNCTIONS:
-        raise cursor.error(f"'{name}' cannot be the name of a size", at)
+        raise cursor.error(f"'{name}' cannot be the name of a size", here)
     return dims.symbol(name)
