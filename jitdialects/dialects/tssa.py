@@ -59,7 +59,14 @@ from xdsl.utils.hints import isa
 from jitdialects.bytecode import dims
 from jitdialects.bytecode.dims import Dim, Shape
 from jitdialects.bytecode.dtypes import DType
-from jitdialects.bytecode.operators import OPERATORS, Kind, Operator, broadcast_shapes, shape_text
+from jitdialects.bytecode.operators import (
+    OPERATORS,
+    Kind,
+    Operator,
+    Typing,
+    broadcast_shapes,
+    shape_text,
+)
 from jitdialects.dialects.interfaces import Contraction, Elementwise, Reduction, ShapeOnly
 from jitdialects.errors import Error
 
@@ -274,8 +281,10 @@ class ElementwiseOp(TensorOp):
     def verify_tensors(self) -> None:
         self.expect_operands(self.operator.arity)
         dtypes = [dtype_of(v) for v in self.operands]
-        attributes = {"dtype": dtype_of(self.result).name}
-        typing = self.operator.infer_dtypes(dtypes, attributes)
+        if self.name == "tssa.cast":  # also to f64, for which programs have no name
+            typing = Typing(tuple(dtypes), dtype_of(self.result))
+        else:
+            typing = self.operator.infer_dtypes(dtypes, {})
         if [t.name for t in typing.operands] != [d.name for d in dtypes]:
             raise VerifyException(
                 f"operands must be promoted to {', '.join(map(str, typing.operands))} first"
