@@ -55,6 +55,8 @@ from xdsl.printer import Printer
 from xdsl.traits import NoMemoryEffect, Pure, SameOperandsAndResultType
 from xdsl.utils.exceptions import VerifyException
 
+from jitdialects.dialects.upstream_casts import CASTS
+
 _INT_SCALAR = SignlessIntegerConstraint | IndexTypeConstr
 _INT_LIKE = (
     _INT_SCALAR | VectorType.constr(_INT_SCALAR) | TensorType.constr(element_type=_INT_SCALAR)
@@ -578,7 +580,10 @@ def _completed(dialect: Dialect, operations: Iterable[type[Operation]]) -> Diale
     return Dialect(dialect.name, list(merged.values()), list(dialect.attributes), interfaces)
 
 
-COMPLETED_ARITH = _completed(Arith, (CmpiOp, CmpfOp, SelectOp))
+ARITH_ON_VECTORS = {op.name: op for op in (CmpiOp, CmpfOp, SelectOp, *CASTS)}
+"""By name, the classes that take vectors where xDSL's take scalars only."""
+
+COMPLETED_ARITH = _completed(Arith, ARITH_ON_VECTORS.values())
 
 COMPLETED_LLVM = _completed(
     LLVM,

@@ -46,7 +46,7 @@ from jitdialects.analysis.lanes import Lanes, lanes_of
 from jitdialects.analysis.memory import access_of
 from jitdialects.dialects.interfaces import is_elementwise
 from jitdialects.dialects.loop import KIND, PARALLEL, Schedule
-from jitdialects.dialects.upstream import CmpfOp, CmpiOp, SelectOp
+from jitdialects.dialects.upstream import ARITH_ON_VECTORS
 from jitdialects.passes.index_math import Index, IndexMath, before
 from jitdialects.passes.loop_rewrite import (
     is_innermost,
@@ -55,13 +55,6 @@ from jitdialects.passes.loop_rewrite import (
     schedule_of,
     set_schedule,
 )
-
-_ON_VECTORS: dict[str, type[Operation]] = {
-    "arith.cmpf": CmpfOp,
-    "arith.cmpi": CmpiOp,
-    "arith.select": SelectOp,
-}
-"""xDSL's classes of these names know scalars only."""
 
 _MAY_TRAP = frozenset(
     f"arith.{name}"
@@ -218,7 +211,7 @@ class Widener:
         self.put(op.clone_without_regions(self.scalars))
 
     def _write_wide(self, op: Operation) -> None:
-        wide = _ON_VECTORS.get(op.name, type(op)).create(
+        wide = ARITH_ON_VECTORS.get(op.name, type(op)).create(
             operands=[self.as_vector(operand) for operand in op.operands],
             result_types=[self.type_of(result.type) for result in op.results],
             properties=op.properties,
