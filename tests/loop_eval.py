@@ -1,6 +1,6 @@
 """A small interpreter of loops, so that a test can ask whether a pass kept the meaning of its input.
 
-Executes functions over `loop`, `scf`, `arith`, `math`, `memref` and `vector` as they are written, before or
+Executes functions over `loop`, `scf`, `cf`, `arith`, `math`, `memref` and `vector` as they are written, before or
 after any pass, and shares nothing with the code generator. Memrefs are NumPy arrays (strides and all),
 vectors are lists of scalars, floats are NumPy scalars, integers Python's, wrapped to their width. Every
 access is checked against the bounds of its memref, lane by lane, so a missing mask is an `IndexError`.
@@ -16,6 +16,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
     DenseIntOrFPElementsAttr,
     Float32Type,
     Float64Type,
@@ -33,6 +34,8 @@ from jitdialects.dialects.loop import NestOp
 Value: TypeAlias = Any
 Environment: TypeAlias = dict[SSAValue, Value]
 
+MAX_BLOCKS = 10_000
+_BRANCH = {True: "then_arguments", False: "else_arguments"}
 _LIBM = ctypes.CDLL(ctypes.util.find_library("m"))
 _LIBM.fmaf.restype, _LIBM.fmaf.argtypes = ctypes.c_float, [ctypes.c_float] * 3
 _LIBM.fma.restype, _LIBM.fma.argtypes = ctypes.c_double, [ctypes.c_double] * 3
@@ -42,15 +45,32 @@ def interpret(module: ModuleOp, name: str, *arguments: Value) -> Sequence[Value]
     """Call the function `name`; memref arguments are arrays that it may write to."""
     for op in module.ops:
         if isinstance(op, FuncOp) and op.sym_name.data == name:
-            block = op.body.block
+            block = op.body.blocks[0]
             with np.errstate(all="ignore"):
-                return _run(block, dict(zip(block.args, arguments, strict=True)))
+                return _run_graph(block, dict(zip(block.args, arguments, strict=True)))
     raise KeyError(f"no function {name} in this module")
+
+
+def _run_graph(block: Block, values: Environment) -> Sequence[Value]:
+    """Execute blocks from `block` on until one returns."""
+    for _ in range(MAX_BLOCKS):
+        results = _run(block, values)
+        terminator = block.last_op
+        if terminator is None or not terminator.successors:
+            return results
+        taken = terminator.name == "cf.br" or values[terminator.operands[0]]
+        name = "arguments" if terminator.name == "cf.br" else _BRANCH[bool(taken)]
+        passed = [values[operand] for operand in getattr(terminator, name)]
+        block = terminator.successors[0 if taken else 1]
+        values.update(zip(block.args, passed, strict=True))
+    raise AssertionError(f"no return after {MAX_BLOCKS} blocks")
 
 
 def _run(block: Block, values: Environment) -> Sequence[Value]:
     """Execute a block; returns the operands of its terminator."""
     for op in block.ops:
+        if op.successors:
+            return []
         if op.next_op is None and not op.results and op.name.endswith(("yield", "return")):
             return [values[operand] for operand in op.operands]
         results = _execute(op, values)
@@ -330,12 +350,62 @@ def _mask(op: Operation, operands: Sequence[Value]) -> Sequence[Value]:
     return [[int(lane < operands[0]) for lane in range(lanes)]]
 
 
+def _view(op: Operation, operands: Sequence[Value]) -> Sequence[Value]:
+    """Part of an array of bytes, shaped; it must lie within."""
+    bytes_, shift, *dynamic = operands
+    kind = op.results[0].type
+    sizes = iter(dynamic)
+    shape = [next(sizes) if size < 0 else size for size in kind.get_shape()]
+    dtype = np.dtype(_dtype(kind.element_type))
+    count = math.prod(shape) * dtype.itemsize
+    if shift < 0 or shift + count > bytes_.size:
+        raise IndexError(f"bytes {shift} to {shift + count} of {bytes_.size}")
+    return [bytes_[shift : shift + count].view(dtype).reshape(shape)]
+
+
+def _reinterpret_cast(op: Operation, operands: Sequence[Value]) -> Sequence[Value]:
+    """The memory of an array under other sizes and strides; every element must lie within it."""
+    base, *rest = operands
+    given = iter(rest)
+    offset, sizes, strides = (
+        [next(given) if x == DYNAMIC_INDEX else x for x in op.properties[name].get_values()]
+        for name in ("static_offsets", "static_sizes", "static_strides")
+    )
+    low = high = offset[0]
+    for size, stride in zip(sizes, strides, strict=True):
+        low, high = low + min(0, (size - 1) * stride), high + max(0, (size - 1) * stride)
+    start, stop = np.lib.array_utils.byte_bounds(base)
+    first = base.__array_interface__["data"][0]
+    width = base.itemsize
+    if not math.prod(sizes):
+        return [np.empty(sizes, base.dtype)]
+    if first + low * width < start or first + (high + 1) * width > stop:
+        raise IndexError(f"elements {low} to {high} of a memref of shape {base.shape}")
+    memory = (ctypes.c_char * (stop - start)).from_address(start)
+    array = np.ndarray(
+        sizes,
+        base.dtype,
+        memory,
+        first - start + offset[0] * width,
+        [stride * width for stride in strides],
+    )
+    return [array]
+
+
+def _metadata(op: Operation, operands: Sequence[Value]) -> Sequence[Value]:
+    (base,) = operands
+    return [base, 0, *base.shape, *(stride // base.itemsize for stride in base.strides)]
+
+
 _MEMORY: Mapping[str, Callable[[Operation, Sequence[Value]], Sequence[Value]]] = {
     "memref.alloca": _alloc,
     "memref.alloc": _alloc,
     "memref.load": lambda op, operands: [_read(operands[0], operands[1:])],
     "memref.store": _store,
     "memref.dim": lambda op, operands: [operands[0].shape[operands[1]]],
+    "memref.view": _view,
+    "memref.reinterpret_cast": _reinterpret_cast,
+    "memref.extract_strided_metadata": _metadata,
     "memref.cast": lambda op, operands: [operands[0]],
     "vector.load": _vector_load,
     "vector.store": _vector_store,
