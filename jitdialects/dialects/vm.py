@@ -26,24 +26,20 @@ from collections.abc import Mapping, Sequence
 
 from xdsl.dialects.builtin import (
     ArrayAttr,
-    BoolAttr,
     DenseArrayBase,
     DictionaryAttr,
     FileLineColLoc,
     IntAttr,
     IntegerAttr,
     IntegerType,
-    NoneType,
     StringAttr,
     SymbolRefAttr,
     UnknownLoc,
-    i1,
     i64,
 )
-from xdsl.ir import Attribute, Block, Data, Dialect, Operation, Region
+from xdsl.ir import Attribute, Block, Dialect, Operation, Region
 from xdsl.irdl import (
     IRDLOperation,
-    irdl_attr_definition,
     irdl_op_definition,
     opt_prop_def,
     prop_def,
@@ -52,145 +48,27 @@ from xdsl.irdl import (
     traits_def,
     var_successor_def,
 )
-from xdsl.parser import AttrParser, Parser
+from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.traits import HasParent, IsolatedFromAbove, IsTerminator, SymbolOpInterface
 from xdsl.utils.exceptions import VerifyException
 
 from jitdialects.bytecode import attributes as bytecode
 from jitdialects.bytecode import program
-from jitdialects.bytecode.attributes import IndexSpec, Ints, ShapeSpec
-from jitdialects.bytecode.lexer import Cursor
+from jitdialects.bytecode.attributes import Ints
 from jitdialects.bytecode.literals import (
-    attribute_text,
     constant_text,
-    parse_attribute,
-    parse_constant,
 )
-from jitdialects.bytecode.program import Constant, Function, Instruction, Location
+from jitdialects.bytecode.program import Function, Instruction, Location
 from jitdialects.bytecode.verifier import verify_function
+from jitdialects.dialects.vm_attributes import (
+    ConstantAttr,
+    IndexAttr,
+    ShapeAttr,
+    from_attribute,
+    parse_pool_entry,
+)
 from jitdialects.errors import BytecodeError
-
-# ---- attributes --------------------------------------------------------------------------------
-
-
-def _cursor(parser: AttrParser) -> Cursor:
-    return Cursor(parser.parse_str_literal(), "attribute", 1)
-
-
-@irdl_attr_definition
-class ConstantAttr(Data[Constant]):
-    """An entry of the constant pool, `#vm.constant<"f32[2] [1.0, -0.0]">`; equality is bitwise."""
-
-    name = "vm.constant"
-
-    @classmethod
-    def parse_parameter(cls, parser: AttrParser) -> Constant:
-        with parser.in_angle_brackets():
-            return _parse_constant(parser)
-
-    def print_parameter(self, printer: Printer) -> None:
-        with printer.in_angle_brackets():
-            printer.print_string_literal(constant_text(self.data))
-
-
-def _parse_constant(parser: AttrParser) -> Constant:
-    try:
-        cursor = _cursor(parser)
-        constant = parse_constant(cursor)
-        cursor.take("end")
-    except BytecodeError as error:
-        parser.raise_error(str(error))
-    return constant
-
-
-def _parse_specification(parser: AttrParser, kind: type) -> bytecode.Attribute:
-    with parser.in_angle_brackets():
-        try:
-            cursor = _cursor(parser)
-            value = parse_attribute(cursor, (kind,))
-            cursor.take("end")
-        except BytecodeError as error:
-            parser.raise_error(str(error))
-        return value
-
-
-@irdl_attr_definition
-class ShapeAttr(Data[ShapeSpec]):
-    """A target shape, `#vm.shape<"[$1, 4, -1]">`."""
-
-    name = "vm.shape"
-
-    @classmethod
-    def parse_parameter(cls, parser: AttrParser) -> ShapeSpec:
-        value = _parse_specification(parser, ShapeSpec)
-        assert isinstance(value, ShapeSpec)
-        return value
-
-    def print_parameter(self, printer: Printer) -> None:
-        with printer.in_angle_brackets():
-            printer.print_string_literal(attribute_text(self.data))
-
-
-@irdl_attr_definition
-class IndexAttr(Data[IndexSpec]):
-    """What stands between the brackets of `x[...]`, `#vm.index<"[0:$1, ..., newaxis]">`."""
-
-    name = "vm.index"
-
-    @classmethod
-    def parse_parameter(cls, parser: AttrParser) -> IndexSpec:
-        value = _parse_specification(parser, IndexSpec)
-        assert isinstance(value, IndexSpec)
-        return value
-
-    def print_parameter(self, printer: Printer) -> None:
-        with printer.in_angle_brackets():
-            printer.print_string_literal(attribute_text(self.data))
-
-
-def to_attribute(value: bytecode.Attribute) -> Attribute:
-    """The IR attribute for a bytecode attribute value."""
-    match value:
-        case None:
-            return NoneType()
-        case bool():
-            return BoolAttr.from_bool(value)
-        case int():
-            return IntegerAttr(value, i64)
-        case str():
-            return StringAttr(value)
-        case Ints(values):
-            return DenseArrayBase.from_list(i64, values)
-        case ShapeSpec():
-            return ShapeAttr(value)
-        case IndexSpec():
-            return IndexAttr(value)
-
-
-def from_attribute(attribute: Attribute) -> bytecode.Attribute:
-    """The inverse of `to_attribute`; `VerifyException` for any other attribute."""
-    match attribute:
-        case NoneType():
-            return None
-        case IntegerAttr(value=IntAttr(data=data), type=type):
-            return bool(data) if type == i1 else data
-        case StringAttr(data=data):
-            return data
-        case DenseArrayBase(elt_type=type) if type == i64:
-            return Ints(_integers(attribute))
-        case ShapeAttr(data=shape):
-            return shape
-        case IndexAttr(data=index):
-            return index
-        case _:
-            raise VerifyException(f"{attribute} is not an attribute that bytecode has")
-
-
-def _integers(array: Attribute) -> tuple[int, ...]:
-    assert DenseArrayBase.constr(i64).verifies(array)
-    return array.get_values()
-
 
 # ---- what all instructions have ----------------------------------------------------------------
 
@@ -301,7 +179,7 @@ class PoolOp(IRDLOperation):
     @classmethod
     def parse(cls, parser: Parser) -> PoolOp:
         constants = parser.parse_comma_separated_list(
-            parser.Delimiter.SQUARE, lambda: ConstantAttr(_parse_constant(parser))
+            parser.Delimiter.SQUARE, lambda: parse_pool_entry(parser)
         )
         return cls.create(properties={"constants": ArrayAttr(constants)})
 

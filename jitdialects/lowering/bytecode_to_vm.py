@@ -27,6 +27,7 @@ from xdsl.ir import Attribute, Block, Operation
 from jitdialects.bytecode.program import Constant, Function, Instruction, Program
 from jitdialects.bytecode.verifier import verify
 from jitdialects.dialects import vm
+from jitdialects.dialects.vm_attributes import ConstantAttr, to_attribute
 from jitdialects.errors import BytecodeError
 
 
@@ -34,7 +35,7 @@ def program_to_module(program: Program) -> ModuleOp:
     """The `vm` module of a valid program."""
     operations: list[Operation] = []
     if program.constants:
-        pool = ArrayAttr(map(vm.ConstantAttr, program.constants))
+        pool = ArrayAttr(map(ConstantAttr, program.constants))
         operations.append(vm.PoolOp.create(properties={"constants": pool}))
     operations.extend(map(_function, program.functions))
     return ModuleOp(operations)
@@ -77,12 +78,12 @@ def _operation(instruction: Instruction, blocks: Sequence[Block]) -> Operation:
         kind = vm.ApplyOp
         properties["operator"] = StringAttr(instruction.opcode)
         properties["arguments"] = DictionaryAttr(
-            {name: vm.to_attribute(value) for name, value in attributes.items()}
+            {name: to_attribute(value) for name, value in attributes.items()}
         )
     else:
         for name, value in attributes.items():
             properties[name] = (
-                SymbolRefAttr(str(value)) if name == "callee" else vm.to_attribute(value)
+                SymbolRefAttr(str(value)) if name == "callee" else to_attribute(value)
             )
     operation = kind.create(
         properties=properties, successors=[blocks[t] for t in instruction.targets]

@@ -16,6 +16,7 @@ from xdsl.utils.exceptions import ParseError, VerifyException
 from jitdialects.bytecode.program import Constant, Location, Program
 from jitdialects.dialects import vm
 from jitdialects.dialects.context import make_context
+from jitdialects.dialects.vm_attributes import ConstantAttr, from_attribute
 from jitdialects.errors import BytecodeError
 from jitdialects.lowering.bytecode_to_vm import module_to_program, program_to_module
 
@@ -243,9 +244,9 @@ def test_refused_text(text: str, words: str) -> None:
 
 
 def test_attributes_have_bitwise_equality() -> None:
-    zero, minus = (vm.ConstantAttr(Constant.of(x)) for x in (0.0, -0.0))
+    zero, minus = (ConstantAttr(Constant.of(x)) for x in (0.0, -0.0))
     assert zero != minus
-    assert vm.ConstantAttr(Constant.of(float("nan"))) == vm.ConstantAttr(Constant.of(float("nan")))
+    assert ConstantAttr(Constant.of(float("nan"))) == ConstantAttr(Constant.of(float("nan")))
     text = f'"test.op"() {{a = {zero}}} : () -> ()'
     assert parse(text).ops.first.attributes["a"] == zero
 
@@ -253,4 +254,4 @@ def test_attributes_have_bitwise_equality() -> None:
 def test_attributes_that_bytecode_has_not() -> None:
     for attribute in (FloatAttr(1.0, f32), ArrayAttr([StringAttr("a")])):
         with pytest.raises(VerifyException):
-            vm.from_attribute(attribute)
+            from_attribute(attribute)
