@@ -1,0 +1,38 @@
+// RUN: jit-opt %s -p expand-elementary | filecheck %s
+
+// CHECK-LABEL: func.func @exp_is_a_fixed_sequence
+// CHECK-NOT:     math.exp
+// CHECK:         arith.cmpf olt, %x, {{%.+}} : vector<8xf32>
+// CHECK-NEXT:    arith.select
+// CHECK:         math.fma
+// CHECK:         arith.bitcast {{%.+}} : vector<8xf32> to vector<8xi32>
+// CHECK:         arith.shrsi
+// CHECK:         arith.mulf
+// CHECK-NEXT:    [[R:%.+]] = arith.mulf
+// CHECK-NEXT:    func.return [[R]] : vector<8xf32>
+func.func @exp_is_a_fixed_sequence(%x: vector<8xf32>) -> vector<8xf32> {
+  %y = math.exp %x : vector<8xf32>
+  func.return %y : vector<8xf32>
+}
+
+// CHECK-LABEL: func.func @constants_stand_at_the_start_once
+// CHECK:         arith.constant 1.44269502 : f32
+// CHECK-NOT:     arith.constant 1.44269502 : f32
+// CHECK:         scf.for
+// CHECK-NOT:     arith.constant
+// CHECK:         math.copysign
+func.func @constants_stand_at_the_start_once(%n: index, %x: f32) -> f32 {
+  %r = scf.for %i = %n to %n step %n iter_args(%a = %x) -> (f32) {
+    %e = math.exp %a : f32
+    %t = math.tanh %e : f32
+    scf.yield %t : f32
+  }
+  func.return %r : f32
+}
+
+// CHECK-LABEL: func.func @do_not_touch_other_functions
+// CHECK-NEXT:    math.sqrt
+func.func @do_not_touch_other_functions(%x: f32) -> f32 {
+  %y = math.sqrt %x : f32
+  func.return %y : f32
+}
