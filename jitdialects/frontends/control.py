@@ -191,8 +191,8 @@ _lock = threading.Lock()
 
 
 def _run_now(cond_fun: Callable[[T], object], body_fun: Callable[[T], T], init: T) -> T:
-    """Capture the loop, with arrays that the functions close over as arguments, and run it. Loops
-    of equal programs share a VM, so that a loop in a Python loop gets hot."""
+    """Capture the loop, with arrays and numbers that the functions use as arguments, and run it.
+    Loops of equal programs share a VM, so that a loop in a Python loop gets hot."""
     leaves: list[object] = []
     keywords: dict[str, object] = {}
     structure = flatten(((init,), keywords), leaves)

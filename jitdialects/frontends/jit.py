@@ -21,8 +21,7 @@ from numpy.typing import NDArray
 
 from jitdialects.bytecode.dtypes import DType
 from jitdialects.bytecode.program import Program
-from jitdialects.bytecode.signature import Signature
-from jitdialects.errors import ArgumentError, ConfigError, TraceError
+from jitdialects.errors import ArgumentError, ConfigError
 from jitdialects.frontends.array import Array
 from jitdialects.frontends.lazy import LazyValue, known
 from jitdialects.frontends.recorder import (
@@ -39,6 +38,7 @@ from jitdialects.frontends.structure import LEAF, Structure, flatten, unflatten
 from jitdialects.frontends.tracer import TracedValue, Tracer
 from jitdialects.runtime.dispatch import type_of
 from jitdialects.runtime.policy import Policy
+from jitdialects.runtime.profile import ShapeHistory
 from jitdialects.runtime.values import STRONG
 from jitdialects.runtime.vm import VM
 
@@ -62,7 +62,7 @@ class Capture:
     program: Program
     structure: Structure
     constants: dict[int, object]
-    hoisted: tuple[NDArray[np.generic], ...]
+    hoisted: tuple[Argument, ...]
 
     def run(self, vm: VM, arguments: Sequence[Argument], *, as_arrays: bool) -> object:
         """Run the program and put its results together."""
@@ -92,7 +92,7 @@ def capture(
     hoist: bool = False,
 ) -> Capture:
     """Run `function` on traced values; `structure` and `leaves` are those of `(args, kwargs)`.
-    `hoist`: arrays from elsewhere become further arguments instead of constants."""
+    `hoist`: arrays and numbers from elsewhere become further arguments instead of constants."""
     tracer = Tracer(name, hoist=hoist)
     with tracing(tracer):
         traced = [Array(tracer.parameter(dtype_of(x, name), np.ndim(x))) for x in leaves]
@@ -104,7 +104,7 @@ def capture(
         constants: dict[int, object] = {}
         for position, output in enumerate(outputs):
             if isinstance(output, Array):
-                values.append(tracer.own(output.value))
+                values.append(tracer.lift(output.value, name))
             elif isinstance(output, np.ndarray):
                 values.append(tracer.lift(cast(NumPyValue, output), name))
             else:
@@ -151,6 +151,8 @@ class Jitted(Generic[P, R]):
     """What `jit` returns; calls like the function it wraps."""
 
     def __init__(self, function: Callable[P, R], options: dict[str, str]) -> None:
+        if not callable(function):
+            raise ArgumentError(f"jit takes a function, got {type(function).__name__}")
         for option, value in options.items():
             if value not in _CHOICES[option]:
                 raise ConfigError(
@@ -172,21 +174,20 @@ class Jitted(Generic[P, R]):
         return f"<jit {self.__name__}: {len(self._captures)} signature(s)>"
 
     def __get__(self, instance: object, owner: type | None = None) -> Callable[..., object]:
-        """As a method: `self` is an argument that no array can be, so bind it."""
+        """Python asks for this when a class has a jitted function: refused, `self` is no array."""
         if instance is None:
             return self
-        raise TraceError(
+        raise ArgumentError(
             f"{self.__name__}: jit does not apply to methods; apply it to a function of arrays"
         )
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         if active_tracer() is not None:
             return self.__wrapped__(*args, **kwargs)  # inside a capture: becomes part of it
-        known = None if kwargs else self._plain.get(_plain_key(args))
-        if known is not None:
-            self._last, vm = known
-            plain = cast(Sequence[Argument], args)
-            return cast(R, self._last.run(vm, plain, as_arrays=False))
+        plain = None if kwargs else self._plain.get(_plain_key(args))
+        if plain is not None:
+            self._last, vm = plain
+            return cast(R, self._last.run(vm, cast(Sequence[Argument], args), as_arrays=False))
         (found, vm), arguments, as_arrays = self._lookup(args, kwargs)
         return cast(R, found.run(vm, arguments, as_arrays=as_arrays))
 
@@ -243,8 +244,9 @@ class Jitted(Generic[P, R]):
         """The text of what is compiled for this call, after `stage`: bytecode, vm, tssa, loop, scf,
         llvm, llvm-ir or asm."""
         (captured, _), arguments, _ = self._lookup(args, kwargs)
-        values = [*arguments, *captured.hoisted]
-        signature = Signature("main", tuple(type_of(v) for v in values))
+        history = ShapeHistory(tuple(type_of(x) for x in arguments))
+        shapes = tuple(np.shape(x) for x in arguments)
+        signature = next(self._policy.signatures("main", history, shapes))
         return stage_text(captured.program, signature, stage)
 
     def _latest(self) -> Capture:

@@ -38,9 +38,11 @@ from jitdialects.errors import TraceError
 from jitdialects.frontends.recorder import (
     NumPyValue,
     Recorder,
+    Scalar,
     Value,
     check_array,
     infer,
+    plain_scalar,
     refuse,
     user_location,
     weak_dtype,
@@ -117,14 +119,14 @@ class OpenBlock:
 
 
 class Tracer(Recorder):
-    """Captures one function. `hoist` makes arrays from outside run-time arguments instead of
-    constants; `hoisted` lists them in the order of their parameters."""
+    """Captures one function. `hoist` makes arrays and numbers from outside run-time arguments instead
+    of constants; `hoisted` lists them in the order of their parameters."""
 
     def __init__(self, name: str, *, hoist: bool = False) -> None:
         self.name = name
         self.scopes: list[Scope] = [Scope()]
         self.blocks: list[OpenBlock] = [OpenBlock("entry")]
-        self.hoisted: list[NDArray[np.generic]] = []
+        self.hoisted: list[NDArray[np.generic] | Scalar] = []
         self._hoist = hoist
         self._hoisted: dict[int, int] = {}
         self._parameters: list[int] = []
@@ -222,6 +224,8 @@ class Tracer(Recorder):
             return self._outside(array, DType(array.dtype.name))
         if isinstance(value, bool | int | float):
             dtype = weak_dtype(value, who)
+            if self._hoist:
+                return self._hoisted_parameter(plain_scalar(value), dtype, ())
             return self._constant(np.asarray(value, dtype.numpy), dtype)
         raise refuse(value, who)
 
@@ -243,11 +247,19 @@ class Tracer(Recorder):
     def _outside(self, array: NDArray[np.generic], dtype: DType) -> TracedValue:
         if not self._hoist:
             return self._constant(array, dtype)
-        register = self._hoisted.get(id(array))  # hoisted keeps it alive, so the id stays its own
+        return self._hoisted_parameter(array, dtype, array.shape)
+
+    def _hoisted_parameter(
+        self, argument: NDArray[np.generic] | Scalar, dtype: DType, sizes: Shape
+    ) -> TracedValue:
+        """The parameter for something from outside; an array that was seen before keeps its own. A
+        number never does: equal numbers may differ when the program runs again."""
+        is_array = isinstance(argument, np.ndarray)
+        register = self._hoisted.get(id(argument)) if is_array else None
         if register is None:
-            self.hoisted.append(array)
-            register = self._hoisted[id(array)] = self.parameter(dtype, array.ndim).register
-        value = TracedValue(self, register, dtype, array.shape)
+            self.hoisted.append(argument)  # keeps an array alive, so that its id stays its own
+            register = self._hoisted[id(argument)] = self.parameter(dtype, len(sizes)).register
+        value = TracedValue(self, register, dtype, sizes)
         value.scope = self.scopes[0]
         return value
 

@@ -174,6 +174,8 @@ def test_every_stage_has_a_text() -> None:
     }
     for stage, mark in marks.items():
         assert mark in f.lower(x, w, stage=stage), stage
+    symbolic = jd.jit(f.__wrapped__, shapes="symbolic")
+    assert "tensor<?x?xf32" in symbolic.lower(x, w, stage="tssa")
     with pytest.raises(jd.ArgumentError, match="unknown stage 'ptx'; use one of bytecode, vm"):
         f.lower(x, w, stage="ptx")
 

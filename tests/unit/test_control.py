@@ -53,17 +53,17 @@ def test_outside_of_jit_it_runs_at_once_on_lazy_arrays() -> None:
     assert 1 < int(steps) < 10
 
 
-def repeated_sum(scale, start):
-    """Closes over `scale`, which is an argument of the loop and no constant."""
-    return jd.while_loop(lambda s: s[1] < 3, lambda s: (s[0] + scale, s[1] + 1), (start, 0))
+def repeated_sum(scale, times, start):
+    """Closes over an array and a number, which are arguments of the loop and no constants."""
+    return jd.while_loop(lambda s: s[1] < times, lambda s: (s[0] + scale, s[1] + 1), (start, 0))
 
 
 def test_equal_loops_outside_of_jit_share_a_machine() -> None:
     control.clear_loops()
     for n in range(1, 5):
-        total, k = repeated_sum(jnp.asarray(float(n)), np.zeros(n, np.float32))
-        np.testing.assert_array_equal(np.asarray(total), np.full(n, 3 * n, np.float32))
-        assert int(k) == 3
+        total, k = repeated_sum(jnp.asarray(float(n)), 3 * n, np.zeros(n, np.float32))
+        np.testing.assert_array_equal(np.asarray(total), np.full(n, 3 * n * n, np.float32))
+        assert int(k) == 3 * n
     assert len(control._kept) == 1
 
 

@@ -370,13 +370,23 @@ def test_options_are_checked(option: dict[str, str]) -> None:
         jd.jit(lambda x: x, **option)
 
 
+def test_a_closure_may_be_returned() -> None:
+    lazy = jnp.asarray([1.0, 2.0]) + 1
+    assert jd.jit(lambda x: (x, lazy))(1.0)[1].tolist() == [2, 3]
+
+
+def test_only_functions() -> None:
+    with pytest.raises(jd.ArgumentError, match="takes a function, got int"):
+        jd.jit(3)
+
+
 def test_methods_are_refused() -> None:
     class Model:
         @jd.jit
         def forward(self, x):
             return x
 
-    with pytest.raises(jd.TraceError, match="methods"):
+    with pytest.raises(jd.ArgumentError, match="methods"):
         Model().forward(1.0)
 
 
