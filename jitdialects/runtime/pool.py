@@ -54,7 +54,7 @@ class PoolState(ctypes.Structure):
     """Head of the native state. Counters are in bytes or numbers of blocks; list heads are records."""
 
     _fields_ = [
-        ("free", ctypes.c_uint64 * CLASSES),
+        ("free", ctypes.c_uint64 * CLASSES),  # comes first: `MemoryPool` reads it as plain words
         ("bump", ctypes.c_uint64 * CLASSES),  # offset of the next block in the slab being cut
         ("slab", ctypes.c_uint64 * CLASSES),  # record of that slab, or 0
         ("exact", ctypes.c_uint64),  # released exact blocks, smallest first
@@ -63,14 +63,12 @@ class PoolState(ctypes.Structure):
         ("records", ctypes.c_uint64),  # records ever used; number 0 is never used
         ("limit", ctypes.c_uint64),  # of `reserved`; 0: none
         ("requests", ctypes.c_uint64),
-        ("reused_requests", ctypes.c_uint64),
         ("requested_bytes", ctypes.c_uint64),
-        ("reused_bytes", ctypes.c_uint64),
-        ("live_blocks", ctypes.c_uint64),
-        ("live_bytes", ctypes.c_uint64),  # as requested
-        ("held_bytes", ctypes.c_uint64),  # capacities of the live blocks
+        ("fresh_requests", ctypes.c_uint64),  # served from memory that was never used
+        ("fresh_bytes", ctypes.c_uint64),
+        ("returned_blocks", ctypes.c_uint64),  # became free again
+        ("returned_bytes", ctypes.c_uint64),  # as requested
         ("peak_live_bytes", ctypes.c_uint64),
-        ("free_bytes", ctypes.c_uint64),
         ("reserved_bytes", ctypes.c_uint64),  # mapped from the system
         ("trims", ctypes.c_uint64),
     ]
@@ -113,10 +111,12 @@ def size_class(size: int) -> int:
 
 def is_exact(size: int) -> bool:
     """Whether `size` bytes get a block of their own outside the classes."""
+    if size <= 2 * PAGE:
+        return False  # a class block is at most two pages, and whole pages are no smaller
     if size > 1 << LARGEST:
         return True
     block = 1 << (size_class(size) + SMALLEST)
-    return 4 * (block - size) > block and max(page_rounded(size), PAGE) < block
+    return 4 * (block - size) > block and page_rounded(size) < block
 
 
 def page_rounded(size: int) -> int:
@@ -186,6 +186,7 @@ class MemoryPool:
         flags = _MAP_FLAGS | _MAP_NORESERVE
         self._memory = mmap.mmap(-1, head + MAX_RECORDS * RECORD_WORDS * 8, flags)
         self.state = PoolState.from_buffer(self._memory)
+        self._heads = memoryview(self._memory)[: CLASSES * 8].cast("Q")
         self._table: memoryview[int] = memoryview(self._memory)[head:].cast("Q")
         self.state.records = 1
         self.state.limit = limit or 0
@@ -201,34 +202,25 @@ class MemoryPool:
         if size < 0:
             raise PoolError(f"MemoryPool: a request must not be negative, got {size} bytes")
         with self._lock:
-            state, table = self.state, self._table
+            state, table, heads = self.state, self._table, self._heads
             kind = _EXACT if is_exact(size) else size_class(size)
-            block = self._take_exact(size) if kind == _EXACT else state.free[kind]
-            state.requests += 1
-            state.requested_bytes += size
-            if block:
-                if kind != _EXACT:
-                    state.free[kind] = table[block * RECORD_WORDS + _NEXT]
-                state.free_bytes -= table[block * RECORD_WORDS + _CAPACITY]
-                state.reused_requests += 1
-                state.reused_bytes += size
-            else:
+            block = self._take_exact(size) if kind == _EXACT else heads[kind]
+            if not block:
                 block = self._fresh(kind, size)
-            self._mark_live(block, size)
+                state.fresh_requests += 1
+                state.fresh_bytes += size
+            elif kind != _EXACT:
+                heads[kind] = table[block * RECORD_WORDS + _NEXT]
+            at = block * RECORD_WORDS
+            table[at + _COUNT] = 1
+            table[at + _REQUESTED] = size
+            slab = table[at + _SLAB]
+            if slab:
+                table[slab * RECORD_WORDS + _LIVE] += 1
+            state.requests += 1
+            requested = state.requested_bytes = state.requested_bytes + size
+            state.peak_live_bytes = max(state.peak_live_bytes, requested - state.returned_bytes)
             return block
-
-    def _mark_live(self, block: int, size: int) -> None:
-        state, table, at = self.state, self._table, block * RECORD_WORDS
-        table[at + _COUNT] = 1
-        table[at + _NEXT] = 0
-        table[at + _REQUESTED] = size
-        slab = table[at + _SLAB]
-        if slab:
-            table[slab * RECORD_WORDS + _LIVE] += 1
-        state.live_blocks += 1
-        state.live_bytes += size
-        state.held_bytes += table[at + _CAPACITY]
-        state.peak_live_bytes = max(state.peak_live_bytes, state.live_bytes)
 
     def address(self, block: int) -> int:
         """Where the block begins; a multiple of 64."""
@@ -274,7 +266,7 @@ class MemoryPool:
     def _drain(self) -> None:
         while self._mailbox:
             self._drop(self._mailbox.popleft())
-        state, table = self.state, self._table
+        state, table, heads = self.state, self._table, self._heads
         block: int = state.deferred
         state.deferred = 0
         while block:
@@ -283,16 +275,14 @@ class MemoryPool:
             slab = table[at + _SLAB]
             if slab:
                 table[slab * RECORD_WORDS + _LIVE] -= 1
-            state.live_blocks -= 1
-            state.live_bytes -= table[at + _REQUESTED]
-            state.held_bytes -= table[at + _CAPACITY]
-            state.free_bytes += table[at + _CAPACITY]
+            state.returned_blocks += 1
+            state.returned_bytes += table[at + _REQUESTED]
             kind = table[at + _KIND]
             if kind == _EXACT:
                 self._keep_exact(block)
             else:
-                table[at + _NEXT] = state.free[kind]
-                state.free[kind] = block
+                table[at + _NEXT] = heads[kind]
+                heads[kind] = block
             block = following
 
     def empty(self, shape: Sequence[int], dtype: DTypeLike) -> NDArray[Any]:
@@ -398,14 +388,12 @@ class MemoryPool:
                     table[at + _NEXT] = kept
                     kept = block
                 else:
-                    state.free_bytes -= table[at + _CAPACITY]
                     self._discard(block)
             state.free[kind] = kept
             slab = state.slab[kind]
             if slab and not table[slab * RECORD_WORDS + _LIVE]:
                 state.slab[kind] = 0
         for block in self._chain(state.exact):
-            state.free_bytes -= table[block * RECORD_WORDS + _CAPACITY]
             self._discard(block)
         state.exact = 0
         for block in range(1, state.records):
@@ -448,30 +436,44 @@ class MemoryPool:
         state = self.state
         free = ", ".join(f"{n} x {b}" for b, n in sorted(self._free_blocks().items())) or "none"
         waiting = len(self._mailbox) + len(self._chain(state.deferred))
+        live = state.requests - state.returned_blocks
         advice = "release arrays" + (f" or raise the limit ({state.limit})" if state.limit else "")
         if waiting:
             advice = f"call safe_point() to recycle {waiting} released block(s), {advice}"
         return PoolError(
             f"MemoryPool: {size} bytes do not fit {where} (reserved {state.reserved_bytes}, live "
-            f"{state.live_bytes} in {state.live_blocks} block(s), free blocks: {free}); {advice}"
+            f"{state.requested_bytes - state.returned_bytes} in {live} block(s), free blocks: "
+            f"{free}); {advice}"
         )
+
+    def _held_bytes(self) -> int:
+        """Capacity of the blocks that are live or deferred."""
+        table = self._table
+        total = 0
+        waiting = set(self._chain(self.state.deferred))
+        for block in range(1, self.state.records):
+            at = block * RECORD_WORDS
+            if table[at + _COUNT] or block in waiting:
+                total += table[at + _CAPACITY]
+        return total
 
     def statistics(self) -> PoolStatistics:
         """Counters since the pool was made, and its present state."""
         with self._lock:
-            state = self.state
+            state, free = self.state, self._free_blocks()
+            live_bytes = state.requested_bytes - state.returned_bytes
             return PoolStatistics(
                 requests=state.requests,
-                reused_requests=state.reused_requests,
+                reused_requests=state.requests - state.fresh_requests,
                 requested_bytes=state.requested_bytes,
-                reused_bytes=state.reused_bytes,
-                live_blocks=state.live_blocks,
-                live_bytes=state.live_bytes,
+                reused_bytes=state.requested_bytes - state.fresh_bytes,
+                live_blocks=state.requests - state.returned_blocks,
+                live_bytes=live_bytes,
                 peak_live_bytes=state.peak_live_bytes,
                 reserved_bytes=state.reserved_bytes,
-                free_bytes=state.free_bytes,
-                waste_bytes=state.held_bytes - state.live_bytes,
-                largest_free_bytes=max(self._free_blocks(), default=0),
+                free_bytes=sum(size * count for size, count in free.items()),
+                waste_bytes=self._held_bytes() - live_bytes,
+                largest_free_bytes=max(free, default=0),
                 deferred_blocks=len(self._mailbox) + len(self._chain(state.deferred)),
                 trims=state.trims,
             )

@@ -69,7 +69,7 @@ class Indicators:
 
     def _turn(self, second: int) -> None:
         pool = default_pool.state
-        self._minute.append((self._second, self.now, pool.requests, pool.reused_requests))
+        self._minute.append((self._second, self.now, pool.requests, pool.fresh_requests))
         while self._minute and self._minute[0][0] <= second - MINUTE:
             self._past.add(self._minute.popleft()[1])
         self.now = Totals()
@@ -107,8 +107,9 @@ class Indicators:
     def recent_reuse(self) -> float:
         """Reuse rate of the default pool over the last 60 seconds."""
         state = default_pool.state
-        _, _, requests, reused = self._minute[0] if self._minute else (0, Totals(), 0, 0)
-        return _ratio(state.reused_requests - reused, state.requests - requests)
+        _, _, requests, fresh = self._minute[0] if self._minute else (0, Totals(), 0, 0)
+        asked = state.requests - requests
+        return _ratio(asked - (state.fresh_requests - fresh), asked)
 
 
 indicators = Indicators()
