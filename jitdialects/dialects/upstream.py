@@ -538,16 +538,14 @@ class LlvmCtPopOp(IRDLOperation):
 
 
 class _IntUnaryFlaggedIntrinsic(IRDLOperation, ABC):
+    """MLIR has no textual form of its own for these: they print generically."""
+
     T: ClassVar = VarConstraint("T", _LLVM_INT)
 
     value = operand_def(T)
     res = result_def(T)
 
     traits = traits_def(Pure(), SameOperandsAndResultType())
-
-    irdl_options = (ParsePropInAttrDict(),)
-
-    assembly_format = "`(` operands `)` attr-dict `:` functional-type(operands, results)"
 
 
 @irdl_op_definition

@@ -22,10 +22,10 @@ func.func @exactly_rounded_functions_become_intrinsics(%a: vector<8xf32>) -> vec
 }
 
 // CHECK-LABEL: func.func @counts_bits_of_zero_and_takes_the_absolute_minimum
-// CHECK-NEXT:    llvm.intr.cttz(%x) {is_zero_poison = false} : (i64) -> i64
-// CHECK-NEXT:    llvm.intr.ctlz({{%.+}}) {is_zero_poison = false} : (i64) -> i64
+// CHECK-NEXT:    "llvm.intr.cttz"(%x) <{is_zero_poison = false}> : (i64) -> i64
+// CHECK-NEXT:    "llvm.intr.ctlz"({{%.+}}) <{is_zero_poison = false}> : (i64) -> i64
 // CHECK-NEXT:    llvm.intr.ctpop
-// CHECK-NEXT:    llvm.intr.abs({{%.+}}) {is_int_min_poison = false} : (i64) -> i64
+// CHECK-NEXT:    "llvm.intr.abs"({{%.+}}) <{is_int_min_poison = false}> : (i64) -> i64
 func.func @counts_bits_of_zero_and_takes_the_absolute_minimum(%x: i64) -> i64 {
   %0 = math.cttz %x : i64
   %1 = math.ctlz %0 : i64
