@@ -62,8 +62,10 @@ from jitdialects.bytecode.literals import (
 from jitdialects.bytecode.program import Function, Instruction, Location
 from jitdialects.bytecode.verifier import verify_function
 from jitdialects.dialects.vm_attributes import (
+    NO_REGISTERS,
     ConstantAttr,
     IndexAttr,
+    RegistersAttr,
     ShapeAttr,
     from_attribute,
     parse_pool_entry,
@@ -72,15 +74,8 @@ from jitdialects.errors import BytecodeError
 
 # ---- what all instructions have ----------------------------------------------------------------
 
-Registers = DenseArrayBase[IntegerType]
 
-
-def registers(numbers: Sequence[int]) -> Registers:
-    """Register numbers as an attribute."""
-    return DenseArrayBase.from_list(i64, numbers)
-
-
-def _parse_registers(parser: Parser) -> Registers:
+def _parse_registers(parser: Parser) -> RegistersAttr:
     numbers: list[int] = []
     while (name := parser.parse_optional_identifier()) is not None:
         if name[0] != "r" or not name[1:].isdecimal():
@@ -88,25 +83,25 @@ def _parse_registers(parser: Parser) -> Registers:
         numbers.append(int(name[1:]))
         if parser.parse_optional_punctuation(",") is None:
             break
-    return registers(numbers)
+    return RegistersAttr(tuple(numbers))
 
 
-def _text(numbers: Registers) -> str:
-    return ", ".join(f"r{n}" for n in numbers.get_values())
+def _text(numbers: RegistersAttr) -> str:
+    return ", ".join(f"r{n}" for n in numbers.data)
 
 
-def _parse_results(parser: Parser) -> Registers:
+def _parse_results(parser: Parser) -> RegistersAttr:
     writes = _parse_registers(parser)
-    if len(writes):
+    if len(writes.data):
         parser.parse_punctuation("=")
     return writes
 
 
-def _print_results(printer: Printer, writes: Registers) -> None:
-    printer.print_string(f" {_text(writes)} =" if len(writes) else "")
+def _print_results(printer: Printer, writes: RegistersAttr) -> None:
+    printer.print_string(f" {_text(writes)} =" if len(writes.data) else "")
 
 
-def _parse_operands(parser: Parser) -> Registers:
+def _parse_operands(parser: Parser) -> RegistersAttr:
     with parser.in_parens():
         return _parse_registers(parser)
 
@@ -114,8 +109,8 @@ def _parse_operands(parser: Parser) -> Registers:
 class VMOperation(IRDLOperation, ABC):
     """An instruction: it writes `writes` after reading `reads`."""
 
-    writes = prop_def(Registers)
-    reads = prop_def(Registers)
+    writes = prop_def(RegistersAttr)
+    reads = prop_def(RegistersAttr)
 
     @property
     def opcode(self) -> str:
@@ -132,8 +127,8 @@ class VMOperation(IRDLOperation, ABC):
             raise VerifyException(f"{self.name} branches to a block of another region")
         return Instruction(
             self.opcode,
-            tuple(self.writes.get_values()),
-            tuple(self.reads.get_values()),
+            self.writes.data,
+            self.reads.data,
             self.bytecode_attributes() or program.NO_ATTRIBUTES,
             tuple(numbers[b] for b in self.successors),
             location_of(self),
@@ -325,7 +320,7 @@ class ConstOp(VMOperation):
         writes = _parse_results(parser)
         constant = IntegerAttr(parser.parse_integer(), i64)
         return cls.create(
-            properties={"writes": writes, "reads": registers(()), "constant": constant},
+            properties={"writes": writes, "reads": NO_REGISTERS, "constant": constant},
             attributes=cls._discardable(parser),
         )
 
@@ -366,7 +361,7 @@ class DestroyOp(VMOperation):
     @classmethod
     def parse(cls, parser: Parser) -> DestroyOp:
         return cls.create(
-            properties={"writes": registers(()), "reads": _parse_registers(parser)},
+            properties={"writes": NO_REGISTERS, "reads": _parse_registers(parser)},
             attributes=cls._discardable(parser),
         )
 
@@ -454,7 +449,7 @@ class BrOp(VMOperation):
     @classmethod
     def parse(cls, parser: Parser) -> BrOp:
         return cls.create(
-            properties={"writes": registers(()), "reads": registers(())},
+            properties={"writes": NO_REGISTERS, "reads": NO_REGISTERS},
             successors=[parser.parse_successor()],
             attributes=cls._discardable(parser),
         )
@@ -483,7 +478,7 @@ class CondBrOp(VMOperation):
         then_block = parser.parse_successor()
         parser.parse_punctuation(",")
         return cls.create(
-            properties={"writes": registers(()), "reads": registers([int(name[1:])])},
+            properties={"writes": NO_REGISTERS, "reads": RegistersAttr((int(name[1:]),))},
             successors=[then_block, parser.parse_successor()],
             attributes=cls._discardable(parser),
         )
@@ -502,7 +497,7 @@ class SwitchOp(VMOperation):
     `vm.switch r0 [1: ^one, -2: ^other, default: ^exit]`."""
 
     name = "vm.switch"
-    cases = prop_def(Registers)
+    cases = prop_def(DenseArrayBase.constr(i64))
     targets = var_successor_def()
     traits = traits_def(IsTerminator(), HasParent(FuncOp))
 
@@ -524,7 +519,7 @@ class SwitchOp(VMOperation):
         parser.parse_comma_separated_list(parser.Delimiter.SQUARE, case)
         return cls.create(
             properties={
-                "writes": registers(()),
+                "writes": NO_REGISTERS,
                 "reads": reads,
                 "cases": DenseArrayBase.from_list(i64, cases),
             },
@@ -557,7 +552,7 @@ class ReturnOp(VMOperation):
     def parse(cls, parser: Parser) -> ReturnOp:
         reads = _parse_operands(parser)
         return cls.create(
-            properties={"writes": registers(()), "reads": reads},
+            properties={"writes": NO_REGISTERS, "reads": reads},
             attributes=cls._discardable(parser),
         )
 
@@ -575,5 +570,5 @@ CORE_OPERATIONS: Mapping[str, type[VMOperation]] = {
 VM = Dialect(
     "vm",
     [PoolOp, FuncOp, ApplyOp, *CORE_OPERATIONS.values()],
-    [ConstantAttr, ShapeAttr, IndexAttr],
+    [ConstantAttr, RegistersAttr, ShapeAttr, IndexAttr],
 )

@@ -4,6 +4,7 @@
     axes = array<i64: 1, 0>, dtype = "float32"
     shape = #vm.shape<"[$1, 4, -1]">                    the text is that of bytecode
     index = #vm.index<"[0:$1, ..., newaxis]">
+    #vm.registers<0, 3>                                 what an instruction reads or writes
     #vm.constant<"f32[2] [1.0, -0.0]">                  an entry of the constant pool
 
 `to_attribute` and `from_attribute` are inverse.
@@ -106,6 +107,25 @@ class IndexAttr(Data[IndexSpec]):
     def print_parameter(self, printer: Printer) -> None:
         with printer.in_angle_brackets():
             printer.print_string_literal(str(self.data))
+
+
+@irdl_attr_definition
+class RegistersAttr(Data[tuple[int, ...]]):
+    """Register numbers, `#vm.registers<0, 3>`."""
+
+    name = "vm.registers"
+
+    @classmethod
+    def parse_parameter(cls, parser: AttrParser) -> tuple[int, ...]:
+        numbers = parser.parse_comma_separated_list(parser.Delimiter.ANGLE, parser.parse_integer)
+        return tuple(numbers)
+
+    def print_parameter(self, printer: Printer) -> None:
+        with printer.in_angle_brackets():
+            printer.print_list(self.data, printer.print_int)
+
+
+NO_REGISTERS = RegistersAttr(())
 
 
 def to_attribute(value: bytecode.Attribute) -> Attribute:

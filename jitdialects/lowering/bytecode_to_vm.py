@@ -27,7 +27,7 @@ from xdsl.ir import Attribute, Block, Operation
 from jitdialects.bytecode.program import Constant, Function, Instruction, Program
 from jitdialects.bytecode.verifier import verify
 from jitdialects.dialects import vm
-from jitdialects.dialects.vm_attributes import ConstantAttr, to_attribute
+from jitdialects.dialects.vm_attributes import ConstantAttr, RegistersAttr, to_attribute
 from jitdialects.errors import BytecodeError
 
 
@@ -69,8 +69,8 @@ def _function(function: Function) -> vm.FuncOp:
 
 def _operation(instruction: Instruction, blocks: Sequence[Block]) -> Operation:
     properties: dict[str, Attribute] = {
-        "writes": vm.registers(instruction.results),
-        "reads": vm.registers(instruction.operands),
+        "writes": RegistersAttr(instruction.results),
+        "reads": RegistersAttr(instruction.operands),
     }
     kind: type[vm.VMOperation] | None = vm.CORE_OPERATIONS.get(instruction.opcode)
     attributes = instruction.attributes

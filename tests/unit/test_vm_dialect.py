@@ -16,7 +16,7 @@ from xdsl.utils.exceptions import ParseError, VerifyException
 from jitdialects.bytecode.program import Constant, Location, Program
 from jitdialects.dialects import vm
 from jitdialects.dialects.context import make_context
-from jitdialects.dialects.vm_attributes import ConstantAttr, from_attribute
+from jitdialects.dialects.vm_attributes import NO_REGISTERS, ConstantAttr, from_attribute
 from jitdialects.errors import BytecodeError
 from jitdialects.lowering.bytecode_to_vm import module_to_program, program_to_module
 
@@ -197,7 +197,7 @@ def test_instructions_stand_in_functions() -> None:
 def test_a_successor_in_another_function() -> None:
     other = Region(Block([test_dialect.TestOp()]))
     branch = vm.BrOp.create(
-        properties={"writes": vm.registers(()), "reads": vm.registers(())},
+        properties={"writes": NO_REGISTERS, "reads": NO_REGISTERS},
         successors=[other.block],
     )
     function = program_to_module(Program.from_text("func @f() -> 0 {\n^a:\n return\n}")).body.block
