@@ -62,20 +62,20 @@ KEPT_BLOCKS = 256
 """Programs kept per thread, least recently used dropped first."""
 
 _FACTS = ConcreteFacts()
+_NO_SLOTS = range(0)
+_Kind: TypeAlias = tuple[str, bool, Shape]
+"""Name and weakness of a dtype, and a shape: what inference asks of an operand, cheap to hash."""
 
 
 @functools.lru_cache(maxsize=4096)
 def _infer_once(
-    opcode: str,
-    dtypes: tuple[DType, ...],
-    shapes: tuple[Shape, ...],
-    attributes: tuple[tuple[str, Attribute], ...],
+    opcode: str, kinds: tuple[_Kind, ...], attributes: tuple[tuple[str, Attribute], ...]
 ) -> tuple[DType, Shape]:
     """Dtype and shape of a result that depends on nothing else; a loop asks the same every time."""
     operator, named = OPERATORS[opcode], dict(attributes)
-    result = operator.infer_dtypes(dtypes, named).result
-    unknown = (None,) * len(dtypes)
-    return result, operator.infer_shape(shapes, named, unknown, _FACTS)
+    result = operator.infer_dtypes([DType(name, weak) for name, weak, _ in kinds], named).result
+    unknown = (None,) * len(kinds)
+    return result, operator.infer_shape([sizes for *_, sizes in kinds], named, unknown, _FACTS)
 
 
 class LazyValue(Value):
@@ -91,7 +91,8 @@ class LazyValue(Value):
         block: _Recording | None = None,
         index: int = -1,
     ) -> None:
-        super().__init__(dtype, sizes)
+        self.dtype = dtype
+        self.sizes = sizes
         self.data = data
         self.block = block
         self.index = index
@@ -135,7 +136,7 @@ class LazyValue(Value):
 _Change: TypeAlias = Callable[[int | OperandRef], int | OperandRef]
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)
 class _Entry:
     """One recorded instruction. An operand k >= 0 is the result of entry k, k < 0 parameter -1-k.
     `slots` numbers the integers of its index or shape, which may become run-time arguments."""
@@ -306,11 +307,11 @@ class LazyRecorder(Recorder):
     def record(
         self, operator: Operator, operands: Sequence[Value], attributes: Attributes
     ) -> LazyValue:
-        dtypes, shapes = tuple(v.dtype for v in operands), tuple(v.sizes for v in operands)
         if len(operands) > operator.arity:
             dtype, sizes = infer(operator, operands, attributes, _FACTS)
         else:
-            dtype, sizes = _infer_once(operator.name, dtypes, shapes, tuple(attributes.items()))
+            kinds = tuple([(v.dtype.name, v.dtype.weak, v.sizes) for v in operands])
+            dtype, sizes = _infer_once(operator.name, kinds, tuple(attributes.items()))
         values = [v for v in operands if isinstance(v, LazyValue)]
         for value in values:
             block = value.block  # read once: another thread may run it meanwhile
@@ -334,11 +335,14 @@ class LazyRecorder(Recorder):
     ) -> LazyValue:
         block = self._block
         numbers = tuple(map(block.operand, values))
-        spec = _spec(attributes)
-        collect = _Collect()
-        key: object = tuple(attributes.items()) if spec is None else _map_integers(spec, collect)
-        slots = range(len(block.integers), len(block.integers) + len(collect.found))
-        block.integers += collect.found
+        slots = _NO_SLOTS
+        key: object = tuple(attributes.items())
+        spec = _spec(attributes) if attributes else None
+        if spec is not None:
+            collect = _Collect()
+            key = _map_integers(spec, collect)
+            slots = range(len(block.integers), len(block.integers) + len(collect.found))
+            block.integers += collect.found
         block.entries.append(_Entry(opcode, numbers, attributes, slots, where))
         block.structure.append((opcode, numbers, key))
         value = LazyValue(dtype, sizes, None, block, len(block.entries) - 1)
