@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from jitdialects.bytecode.program import Block, Function
 from jitdialects.errors import BytecodeError
 
-MAX_STEPS = 1 << 21
-"""Visits of a block during the analysis of one program, 8192 registers at a time: a few seconds."""
+MAX_STEPS = 1 << 18
+"""Visits of a block during the analysis of one program, 8192 registers at a time: a few seconds at most."""
 
 
 @dataclass(frozen=True)

@@ -59,6 +59,8 @@ MAX_INSTRUCTIONS = 1 << 20
 """Instructions of a program."""
 MAX_REGISTERS = 1 << 16
 """Registers of a function."""
+MAX_STATE = 1 << 26
+"""Blocks times registers of a function: the bits of one dataflow analysis, 8 MiB."""
 MAX_OPERANDS = 1 << 12
 """Operands, results or targets of an instruction."""
 MAX_NAME = 1 << 10
@@ -216,6 +218,8 @@ def _check_function(function: Function, surroundings: _Surroundings | None, effo
     _at_most(who, function.registers, MAX_REGISTERS, "registers", where)
     _at_most(who, max(function.parameters, function.results), MAX_OPERANDS, "values", where)
     _at_most(who, len(function.blocks), MAX_BLOCKS, "blocks", where)
+    state = function.registers * len(function.blocks)
+    _at_most(who, state, MAX_STATE, "registers times blocks", where)
     if function.registers < function.parameters:
         raise BytecodeError(
             f"{who} has {function.parameters} parameters but {function.registers} registers; "
