@@ -57,11 +57,21 @@ class Case:
     program: Program
     signature: Signature
     seed: int
+    positive: bool = False
+    """Only ordinary positive numbers, for programs that would not end on others."""
 
     def arguments(self, sizes: dict[str, int]) -> list[object]:
         """Arguments of these sizes: ordinary and special values, the same for the same sizes."""
         rng = np.random.default_rng([self.seed, *sizes.values()])
-        return [_argument(rng, a, sizes) for a in self.signature.arguments]
+        arguments = [_argument(rng, a, sizes) for a in self.signature.arguments]
+        return [_ordinary(rng, a) for a in arguments] if self.positive else arguments
+
+
+def _ordinary(rng: np.random.Generator, argument: object) -> object:
+    """Numbers of the same kind, between 0.1 and 100; a Python float becomes a tolerance."""
+    if isinstance(argument, np.ndarray):
+        return rng.uniform(0.1, 100, argument.shape).astype(argument.dtype)
+    return 1e-3
 
 
 def _argument(rng: np.random.Generator, kind: ArgumentType, sizes: dict[str, int]) -> object:

@@ -60,7 +60,7 @@ class Compiled:
         loaded = DlopenEngine().load(library, "differential")
         reply = CompileReply.decode(message)
         self.facts = facts
-        self.kernel = Kernel(signature, reply, loaded.address(ENTRY), loaded)
+        self.kernel = Kernel(signature, reply, loaded)
 
     def run(self, arguments: Sequence[object]) -> Results:
         """Run the machine code; fails if its guards send the call back to the interpreter."""

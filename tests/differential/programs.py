@@ -1,0 +1,167 @@
+"""The programs and single operators that every engine must agree on, each with a symbolic signature."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from differential.generator import Case
+
+from jitdialects.bytecode import signature
+from jitdialects.bytecode.attributes import (
+    At,
+    Attribute,
+    Ellipsis,
+    IndexSpec,
+    Ints,
+    NewAxis,
+    OperandRef,
+    ShapeSpec,
+    Slice,
+)
+from jitdialects.bytecode.builder import FunctionBuilder, ProgramBuilder
+from jitdialects.bytecode.program import Program
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+
+@dataclass(frozen=True)
+class Named:
+    """A case with a name for the test's identifier."""
+
+    name: str
+    case: Case
+
+    def __str__(self) -> str:
+        return self.name
+
+
+def _named(name: str, program: Program, arguments: str, positive: bool = False) -> Named:
+    parsed = signature.parse(f"main({arguments})")
+    return Named(name, Case(program, parsed, hash_of(name), positive))
+
+
+def hash_of(name: str) -> int:
+    """A seed that depends on the name only, in every process."""
+    return sum((i + 1) * ord(c) for i, c in enumerate(name))
+
+
+def _operator(name: str, arguments: str, **attributes: Attribute) -> Named:
+    builder = ProgramBuilder()
+    main = builder.function("main", len(signature.parse(f"main({arguments})").arguments))
+    main.returns(main.apply(name, *main.parameters, **attributes))
+    text = f"{name}({arguments})" + "".join(f" {k}={v}" for k, v in attributes.items())
+    return _named(text, builder.finish(), arguments)
+
+
+def _example(name: str, arguments: str, positive: bool = False) -> Named:
+    text = (EXAMPLES / f"{name}.jasm").read_text()
+    return _named(name, Program.from_text(text, f"{name}.jasm"), arguments, positive)
+
+
+def _body(name: str, arguments: str, body: Callable[[FunctionBuilder], int]) -> Named:
+    builder = ProgramBuilder()
+    main = builder.function("main", len(signature.parse(f"main({arguments})").arguments))
+    main.returns(body(main))
+    return _named(name, builder.finish(), arguments)
+
+
+def _chain(main: FunctionBuilder) -> int:
+    """Ten cheap operators."""
+    x, y = main.parameters
+    for step in range(5):
+        x = main.apply("add" if step % 2 else "multiply", x, y)
+        x = main.apply("subtract" if step % 2 else "maximum", x, main.constant(0.25 * step))
+    return x
+
+
+def _repeat(main: FunctionBuilder) -> int:
+    (x,) = main.parameters
+    size = main.apply("size", x, axis=0)
+    return main.apply("broadcast_to", x, size, shape=ShapeSpec((3, OperandRef(1))))
+
+
+def _index(*entries: object) -> IndexSpec:
+    return IndexSpec(tuple(entries))  # pyright: ignore[reportArgumentType]
+
+
+_F, _FF = "f32[n]", "f32[n], f32[n]"
+
+OPERATOR_CASES = (
+    *(_operator(o, _FF) for o in ("add", "subtract", "multiply", "divide", "minimum", "maximum")),
+    *(_operator(o, "f32[n,m], f32[m]") for o in ("add", "divide", "maximum")),
+    *(_operator(o, "f32[n,1], f32[m]") for o in ("subtract", "minimum")),
+    *(_operator(o, "f32[n,m]:strided, f32[]") for o in ("multiply", "add")),
+    *(
+        _operator(o, "i64[n], i64[n]")
+        for o in ("add", "subtract", "multiply", "minimum", "maximum")
+    ),
+    *(_operator(o, "i64[n], i64[n]") for o in ("left_shift", "right_shift")),
+    *(_operator(o, "i64[n], int") for o in ("left_shift", "right_shift", "add")),
+    *(_operator(o, "f32[n], float") for o in ("add", "multiply", "divide", "maximum")),
+    *(_operator(o, "f32[n], bool[n]") for o in ("add", "multiply")),
+    *(_operator(o, "bool[n], bool[n]") for o in ("add", "multiply", "minimum", "maximum")),
+    *(_operator(o, _F) for o in ("negative", "abs", "sqrt", "exp", "tanh", "logical_not")),
+    *(_operator(o, "f32[n,m]:strided") for o in ("negative", "exp")),
+    *(_operator(o, "i64[n]") for o in ("negative", "abs", "logical_not")),
+    *(_operator(o, "bool[n]") for o in ("abs", "logical_not")),
+    *(
+        _operator(o, f"{t}[n], {t}[n]")
+        for o in ("equal", "not_equal", "less", "less_equal", "greater", "greater_equal")
+        for t in ("f32", "i64", "bool")
+    ),
+    *(
+        _operator(o, f"{t}[n], {t}[n]")
+        for o in ("logical_and", "logical_or")
+        for t in ("f32", "bool")
+    ),
+    _operator("where", "bool[n], f32[n], f32[n]"),
+    _operator("where", "bool[n], i64[n], i64[]"),
+    _operator("where", "f32[n], bool[n], bool[n]"),
+    *(
+        _operator("cast", f"{t}[n]", dtype=d)
+        for t in ("f32", "i64", "bool")
+        for d in ("float32", "int64", "bool")
+    ),
+    *(
+        _operator(o, f"{t}[n,m]", axis=axis, keepdims=keep)
+        for o in ("sum", "max")
+        for t in ("f32", "i64")
+        for axis, keep in ((None, False), (-1, True))
+    ),
+    *(_operator(o, "f32[m,n]", axis=-1, keepdims=False) for o in ("sum", "max")),
+    _operator("sum", "f32[m,n]:strided", axis=-1, keepdims=False),
+    _operator("sum", "bool[n,m]", axis=-1, keepdims=False),
+    _operator("matmul", "f32[n,m], f32[m,n]"),
+    _operator("matmul", "f32[m,n], f32[n,m]"),
+    _operator("matmul", "f32[n,m]:strided, f32[m,4]"),
+    _operator("matmul", "f32[n], f32[n,m]"),
+    _operator("matmul", "f32[m,n], f32[n]"),
+    _operator("matmul", "f32[n], f32[n]"),
+    _operator("matmul", "i64[m,n], i64[n,m]"),
+    _operator("matmul", "i64[n], i64[n]"),
+    _body("broadcast_to(f32[n]) shape=[3, $1]", "f32[n]", _repeat),
+    _operator("reshape", "f32[n,m]", shape=ShapeSpec((-1,))),
+    _operator("reshape", "f32[n,m]:strided", shape=ShapeSpec((1, -1))),
+    _operator("transpose", "f32[n,m]", axes=None),
+    _operator("transpose", "i64[n,m,2]", axes=Ints((2, 0, 1))),
+    _operator("getitem", "f32[n,m]", index=_index(Slice(None, None, 2), At(0))),
+    _operator("getitem", "i64[n,m]", index=_index(Ellipsis(), Slice(1, None))),
+    _operator("getitem", "bool[n]", index=_index(NewAxis(), Slice(None, -1))),
+    _operator("getitem", "f32[n,m], int", index=_index(Slice(OperandRef(1), None))),
+    _operator("setitem", "f32[n,m], f32[m]", index=_index(At(0))),
+    _operator("setitem", "i64[n], int", index=_index(Slice(1, -1))),
+    _operator("setitem", "f32[n], f32[]", index=_index(Slice(None, None, 3))),
+    _operator("size", "f32[n,m]", axis=0),
+)
+"""Every operator of the table, in the dtypes and layouts that it takes. A test says that none is missing."""
+
+PROGRAM_CASES = (
+    _example("mlp", "f32[n,20], f32[20,33], f32[33], f32[33,17], f32[17], f32[17,10], f32[10]"),
+    _example("gelu", "f32[n], f32[n], f32[n]"),
+    Named("gelu with scalars", _example("gelu", "f32[n,m], float, f32[m]").case),
+    _example("newton", "f32[n], float", positive=True),
+    _body("chain of ten", _FF, _chain),
+)
+"""The programs of the first milestone."""
