@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import cast
+from typing import TypeAlias, cast
 
-from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, IntegerType
-from xdsl.ir import Attribute, Operation
+from xdsl.dialects.builtin import AnyFloat, DenseIntOrFPElementsAttr, IntegerType, i1
+from xdsl.ir import Operation
+
+Table: TypeAlias = DenseIntOrFPElementsAttr[IntegerType | AnyFloat]
 
 
 def splat_of(op: Operation) -> int | float | None:
@@ -18,14 +20,13 @@ def splat_of(op: Operation) -> int | float | None:
     table = op.properties.get("value")
     if op.name != "tssa.constant" or not isinstance(table, DenseIntOrFPElementsAttr):
         return None
-    values, data = table.get_values(), table.data.data
+    values, data = numbers_of(cast("Table", table)), table.data.data
     if not values or data != data[: len(data) // len(values)] * len(values):
         return None
-    return numbers_of(table)[0]
+    return values[0]
 
 
-def numbers_of(table: DenseIntOrFPElementsAttr) -> Sequence[int | float]:
+def numbers_of(table: Table) -> Sequence[int | float]:
     """The elements in C order; bool gives 0 or 1."""
     numbers = cast("Sequence[int | float]", table.get_values())
-    element = cast("Attribute", table.get_element_type())
-    return [int(bool(n)) for n in numbers] if element == IntegerType(1) else numbers
+    return [int(bool(n)) for n in numbers] if table.get_element_type() == i1 else numbers

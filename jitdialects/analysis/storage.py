@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import product
 from typing import Literal
 
@@ -45,7 +46,7 @@ class Root:
     number: int = -1
     """Which argument or result."""
 
-    @property
+    @cached_property
     def size(self) -> Dim:
         """Bytes."""
         element = buffer_element_type(self.tensor.get_element_type())

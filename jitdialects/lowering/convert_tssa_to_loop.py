@@ -13,14 +13,16 @@ order of summation, a rounding, or what may be undefined.
 
 from __future__ import annotations
 
+from typing import cast
+
 from xdsl.context import Context
-from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, ModuleOp
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import PassFailedException
 
-from jitdialects.analysis.splats import splat_of
+from jitdialects.analysis.splats import Table, splat_of
 from jitdialects.dialects.interfaces import Contraction, Reduction
 from jitdialects.dialects.tssa import ConstantOp, GroupOp, InsertOp, shape_of
 from jitdialects.lowering.emitter import Emitter
@@ -44,8 +46,7 @@ def lower_group(at: Emitter, group: GroupOp) -> None:
         if isinstance(op, InsertOp):
             return lower_insert(at, group, op)
         if isinstance(op, ConstantOp) and splat_of(op) is None:
-            assert isinstance(op.value, DenseIntOrFPElementsAttr)
-            return lower_table(at, group, op.value)
+            return lower_table(at, group, cast("Table", op.value))
     return lower_elementwise(at, group)
 
 

@@ -10,25 +10,31 @@ from __future__ import annotations
 
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cache
 from typing import cast
 
 from xdsl.dialects import arith, memref
+from xdsl.dialects.arith import CMPI_COMPARISON_OPERATIONS
 from xdsl.dialects.builtin import (
     AnyFloat,
+    ArrayAttr,
+    DenseArrayBase,
     FloatAttr,
     IndexType,
     IntegerAttr,
     IntegerType,
     MemRefType,
+    StringAttr,
     i1,
+    i32,
     i64,
 )
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.utils.exceptions import PassFailedException
 
 from jitdialects.bytecode.dims import Apply, Atom, Dim, Symbol
-from jitdialects.dialects.loop import NestOp
+from jitdialects.dialects.loop import NestOp, YieldOp
 from jitdialects.dialects.tssa import DimsAttr
 from jitdialects.dialects.upstream import CmpiOp, SelectOp
 
@@ -38,18 +44,29 @@ DIMS = "tssa.dims"
 
 STRICT: Mapping[str, Attribute] = {"fastmath": arith.FastMathFlagsAttr("none")}
 WRAP: Mapping[str, Attribute] = {"overflowFlags": arith.IntegerOverflowAttr("none")}
-PREDICATES = {
-    "eq": 0,
-    "ne": 1,
-    "slt": 2,
-    "sle": 3,
-    "sgt": 4,
-    "sge": 5,
-    "ult": 6,
-    "ule": 7,
-    "ugt": 8,
-    "uge": 9,
+PREDICATES: Mapping[str, Mapping[str, Attribute]] = {
+    name: {"predicate": IntegerAttr(code, i64)}
+    for code, name in enumerate(CMPI_COMPARISON_OPERATIONS)
 }
+_NO_SIZES: Mapping[str, Attribute] = {
+    "operandSegmentSizes": DenseArrayBase.from_list(i32, [0, 0]),
+}
+
+
+@cache
+def _nest_properties(steps: tuple[int, ...], kinds: tuple[str, ...]) -> Mapping[str, Attribute]:
+    """Attributes are immutable and made once: making them is half the cost of a nest."""
+    rank = len(steps)
+    return {
+        "operandSegmentSizes": DenseArrayBase.from_list(i32, [rank, rank]),
+        "steps": DenseArrayBase.from_list(i64, steps),
+        "kinds": ArrayAttr(map(StringAttr, kinds)),
+    }
+
+
+@cache
+def _index_attribute(value: int) -> Attribute:
+    return IntegerAttr(value, INDEX)
 
 
 def memref_of(buffer: SSAValue) -> MemRefType[Attribute]:
@@ -64,9 +81,7 @@ class Emitter:
 
     def __init__(self, function: FuncOp) -> None:
         self.function = function
-        self.block: Block = (
-            function.body.block if len(function.body.blocks) == 1 else (function.body.blocks[0])
-        )
+        self.block: Block = function.body.blocks[0]
         self.before: Operation | None = self.block.first_op
         self._entry = self.block
         self._last: Operation | None = None
@@ -119,7 +134,13 @@ class Emitter:
         self.block, self.before = Block(arg_types=[INDEX] * len(lower)), None
         yield self.block.args
         body, (self.block, self.before) = self.block, outside
-        self.insert(NestOp(lower, upper, steps or [1] * len(lower), kinds, body))
+        body.add_op(YieldOp.create())
+        properties = _nest_properties(tuple(steps or [1] * len(lower)), tuple(kinds))
+        self.insert(
+            NestOp.create(
+                operands=(*lower, *upper), properties=dict(properties), regions=(Region(body),)
+            )
+        )
 
     def add(self, left: SSAValue, right: SSAValue) -> SSAValue:
         """left + right, on index or integers."""
@@ -127,8 +148,7 @@ class Emitter:
 
     def compare(self, predicate: str, left: SSAValue, right: SSAValue) -> SSAValue:
         """An `arith.cmpi`."""
-        code = IntegerAttr(PREDICATES[predicate], i64)
-        return self.emit(CmpiOp, (left, right), i1, {"predicate": code})
+        return self.emit(CmpiOp, (left, right), i1, PREDICATES[predicate])
 
     def select(self, condition: SSAValue, left: SSAValue, right: SSAValue) -> SSAValue:
         """condition ? left : right."""
@@ -144,9 +164,7 @@ class Emitter:
 
     def alloca(self, element: Attribute, *sizes: int) -> SSAValue:
         """A buffer on the stack of the surrounding function, for the current iteration."""
-        op = memref.AllocaOp.get(element, shape=list(sizes))
-        self.insert(op)
-        return op.results[0]
+        return self.emit(memref.AllocaOp, (), MemRefType(element, sizes), _NO_SIZES)
 
     # ---- at the top of the function
 
@@ -257,8 +275,7 @@ class Emitter:
                 raise PassFailedException(f"size function '{atom.function}' has no lowering")
 
     def _below_zero(self, value: SSAValue) -> SSAValue:
-        predicate = {"predicate": IntegerAttr(PREDICATES["slt"], i64)}
-        return self.top(CmpiOp, (value, self.index(0)), i1, predicate)
+        return self.top(CmpiOp, (value, self.index(0)), i1, PREDICATES["slt"])
 
     def _floordiv(self, left: SSAValue, right: SSAValue, divisor: Dim) -> SSAValue:
         """Floor division by a divisor that guards keep positive. A divisor that is not a constant is at
@@ -275,8 +292,10 @@ class Emitter:
 
 def _number(type: Attribute, value: float) -> Attribute:
     """The attribute of a constant."""
-    if isinstance(type, IntegerType | IndexType):
-        return cast("Attribute", IntegerAttr(int(value), cast("IndexType", type)))
+    if isinstance(type, IndexType):
+        return _index_attribute(int(value))
+    if isinstance(type, IntegerType):
+        return IntegerAttr(int(value), cast("IntegerType", type))
     assert isinstance(type, AnyFloat)
     return cast("Attribute", FloatAttr(float(value), type))
 

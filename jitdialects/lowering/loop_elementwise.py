@@ -12,7 +12,6 @@ from itertools import product
 from xdsl.dialects import arith, memref
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
-    DenseIntOrFPElementsAttr,
     MemRefType,
     NoneAttr,
     i1,
@@ -22,7 +21,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
 from xdsl.utils.exceptions import PassFailedException
 
-from jitdialects.analysis.splats import numbers_of, splat_of
+from jitdialects.analysis.splats import Table, numbers_of, splat_of
 from jitdialects.bytecode import dims
 from jitdialects.bytecode.dims import Shape
 from jitdialects.dialects.interfaces import Elementwise
@@ -203,7 +202,7 @@ def lower_insert(at: Emitter, group: GroupOp, op: InsertOp) -> None:
         at.store(at.load(part, indices), out, target)
 
 
-def lower_table(at: Emitter, group: GroupOp, values: DenseIntOrFPElementsAttr) -> None:
+def lower_table(at: Emitter, group: GroupOp, values: Table) -> None:
     """A constant that is not one number: a store for each element."""
     elements = numbers_of(values)
     if len(elements) > MAX_TABLE:

@@ -214,10 +214,10 @@ class TssaFusePass(ModulePass):
             homes[op] = joined
         shared = {op for op, joined in homes.items() if len(joined) > 1}
         build_groups(reversed(groups), shared)
-        for op in shared:
-            op.detach()
-        for op in shared:
-            op.erase()
+        for op in homes:  # latest first, so users before what they use
+            if op in shared:
+                op.detach()
+                op.erase()
 
     def _groups_to_join(
         self, producer: Operation, homes: dict[Operation, list[Candidate]]
