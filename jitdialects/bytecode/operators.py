@@ -32,7 +32,15 @@ from jitdialects.bytecode.attributes import (
     Slice,
 )
 from jitdialects.bytecode.dims import Dim, Shape
-from jitdialects.bytecode.dtypes import BOOL, INT64, DType, check_supported, concrete, promote
+from jitdialects.bytecode.dtypes import (
+    BOOL,
+    INT64,
+    WEAK_INT,
+    DType,
+    check_supported,
+    concrete,
+    promote,
+)
 from jitdialects.errors import ArgumentError, DTypeError, OutOfBoundsError, ShapeError
 
 
@@ -214,7 +222,7 @@ def _set(who: str, operands: Sequence[DType], attributes: Attributes) -> Typing:
 
 
 def _size(who: str, operands: Sequence[DType], attributes: Attributes) -> Typing:
-    return Typing((operands[0],), INT64)
+    return Typing((operands[0],), WEAK_INT)  # as in NumPy, where sizes are Python integers
 
 
 # ---- shape rules -------------------------------------------------------------------------------
@@ -648,7 +656,7 @@ _TABLE = (
         Kind.SHAPE,
         _size,
         _size_shape,
-        "The size of one axis as a rank-0 int64.",
+        "The size of one axis, weak like a Python integer.",
         ("axis",),
         exact=True,
     ),
