@@ -59,9 +59,7 @@ class ProgramBuilder:
         verify(program)
         if not insert_destroys:
             return program
-        program = Program(program.constants, tuple(map(lifetimes.insert_destroys, functions)))
-        verify(program)
-        return program
+        return Program(program.constants, tuple(map(lifetimes.insert_destroys, functions)))
 
 
 @dataclass
