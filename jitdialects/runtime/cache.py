@@ -53,6 +53,8 @@ class KernelCache:
 
     def __init__(self, engine: Engine | None = None) -> None:
         self.version = 0
+        self.misses = 0
+        """Calls past their threshold that found no code here."""
         self._engine = shared_engine() if engine is None else engine
         self._entries: dict[CacheKey, CacheEntry] = {}
         self._lock = threading.Lock()
@@ -62,6 +64,11 @@ class KernelCache:
 
     def __iter__(self) -> Iterator[CacheEntry]:
         return iter(list(self._entries.values()))
+
+    @property
+    def hits(self) -> int:
+        """Calls that the present entries have served."""
+        return sum(entry.hits for entry in self)
 
     def find(self, key: CacheKey) -> CacheEntry | None:
         """The entry for exactly this key."""

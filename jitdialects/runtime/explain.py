@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from jitdialects.bytecode.signature import Signature
+from jitdialects.config import config
 from jitdialects.errors import ArgumentError
 from jitdialects.runtime.cache import CacheEntry
+from jitdialects.runtime.dump import folder_of
 from jitdialects.runtime.vm import VM, FunctionCode, machines
 
 STAGES_SHOWN = 4
@@ -64,6 +66,8 @@ def _entry(entry: CacheEntry) -> Iterator[str]:
     yield f"  compiled: {entry.key.signature} for {entry.key.features}, version {entry.version}"
     yield f"    {entry.hits} call(s); {reply.operators_fused} of {reply.operators} operators fused"
     yield f"    {sum(reply.milliseconds.values()):.1f} ms ({stages})"
+    if reply.stages and config.dump is not None:
+        yield f"    stages in {folder_of(config.dump, entry.key)}"
     for relation, left, right in reply.guards:
         yield f"    guard: {left} {relation} {right}"
     for remark in reply.remarks:

@@ -90,6 +90,10 @@ class KernelPack:
         self._kernels: dict[str, Kernel] = {}
         self._failures: dict[str, str] = {}
 
+    def after_fork(self) -> None:
+        """Another thread of the parent may have held the lock."""
+        self._lock = threading.RLock()
+
     def run(self, name: str, *operands: Array, pool: MemoryPool) -> Array:
         """Kernel `name` on float32 operands of its ranks. Raises `CompileError` where it could not
         be compiled."""
@@ -211,3 +215,4 @@ def _write(path: Path, replies: list[bytes]) -> None:
 default_pack = KernelPack()
 """The pack of the process."""
 run = default_pack.run
+os.register_at_fork(after_in_child=default_pack.after_fork)

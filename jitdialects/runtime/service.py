@@ -16,8 +16,7 @@ import threading
 import time
 import weakref
 from collections import deque
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from collections.abc import Callable
 
 from jitdialects.config import config
 from jitdialects.errors import CompileError, Error
@@ -105,7 +104,7 @@ class CompileService:
     def _serve(self, key: CacheKey, request: bytes) -> bytes:
         started, cpu = time.perf_counter(), time.thread_time()
         data = b""
-        with _Recording(self.failures, key), _undisturbed():
+        with _Recording(self.failures, key), _undisturbed:
             data = self._compile(request)
             reply = CompileReply.decode(data)
             if reply.error is not None:
@@ -156,23 +155,48 @@ class _Recording:
         return True
 
 
-@contextmanager
-def _undisturbed() -> Generator[None]:
-    interval, collecting = sys.getswitchinterval(), gc.isenabled()
-    sys.setswitchinterval(min(SWITCH_INTERVAL, interval))
-    gc.disable()
-    try:
-        yield
-    finally:
+class _Undisturbed:
+    """While any service compiles: no garbage collection, short turns. Restores what it found."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._depth = 0
+        self._found = (True, sys.getswitchinterval())
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if not self._depth:
+                self._found = gc.isenabled(), sys.getswitchinterval()
+                sys.setswitchinterval(min(SWITCH_INTERVAL, self._found[1]))
+                gc.disable()
+            self._depth += 1
+
+    def __exit__(self, *error: object) -> None:
+        with self._lock:
+            self._depth -= 1
+            if not self._depth:
+                self._restore()
+
+    def _restore(self) -> None:
+        collecting, interval = self._found
+        sys.setswitchinterval(interval)
         if collecting:
             gc.enable()
-        sys.setswitchinterval(interval)
+
+    def after_fork(self) -> None:
+        """In a child nobody compiles."""
+        self._lock = threading.Lock()
+        if self._depth:
+            self._depth = 0
+            self._restore()
 
 
+_undisturbed = _Undisturbed()
 _services: weakref.WeakSet[CompileService] = weakref.WeakSet()
 
 
 def _after_fork_in_child() -> None:
+    _undisturbed.after_fork()
     for service in list(_services):
         service.after_fork()
 

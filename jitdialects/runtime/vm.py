@@ -120,17 +120,13 @@ class VM:
         self.service.wait(lambda key: key.fingerprint in own)
 
     def block_counts(self) -> list[dict[str, object]]:
-        """Executions of every block, and calls that compiled code served, as plain data."""
-        return [
-            {"function": name, "block": block.name, "executions": count, "served": served}
-            for name, code in self.functions.items()
-            for block, count, served in zip(
-                code.function.blocks,
-                code.profile.counts,
-                (code.profile.served, *[0] * len(code.function.blocks)),
-                strict=False,
-            )
-        ]
+        """Interpreted executions of every block; on entry blocks, `served`: compiled calls."""
+        rows: list[dict[str, object]] = []
+        for name, code in self.functions.items():
+            for block, count in zip(code.function.blocks, code.profile.counts, strict=True):
+                rows.append({"function": name, "block": block.name, "executions": count})
+            rows[-len(code.function.blocks)]["served"] = code.profile.served
+        return rows
 
     # ---- tiers ---------------------------------------------------------------------------------
 
@@ -173,6 +169,7 @@ class VM:
         code.profile.missed += 1
         code.profile.last_miss = Miss.of(history.types, values)
         indicators.now.misses += 1
+        self.service.cache.misses += 1
         self._request(code, history, values)
 
     def _request(self, code: FunctionCode, history: ShapeHistory, values: Sequence[Value]) -> None:

@@ -313,12 +313,14 @@ def test_clearing_the_cache_compiles_again() -> None:
     for _ in range(4):
         call(vm, array(4), array(4))
         vm.wait()
+    assert vm.service.cache.hits == 1
     vm.service.cache.clear()
     for _ in range(2):
         call(vm, array(4), array(4))
         vm.wait()
     assert len(compiler.requests) == 2
     assert served(vm) == 2
+    assert vm.service.cache.misses == 1
 
 
 def test_calls_inside_the_program_use_compiled_callees() -> None:
