@@ -46,6 +46,7 @@ _PASSES: dict[str, str] = {
     "llvm-emit-packed-entry": "lowering.llvm_emit_packed_entry:LlvmEmitPackedEntryPass",
     "loop-hoist-accumulators": "passes.loop_hoist_accumulators:LoopHoistAccumulatorsPass",
     "loop-interchange": "passes.loop_interchange:LoopInterchangePass",
+    "loop-pack": "passes.loop_pack:LoopPackPass",
     "loop-schedule": "passes.loop_schedule:LoopSchedulePass",
     "loop-tile": "passes.loop_tile:LoopTilePass",
     "loop-unroll": "passes.loop_unroll:LoopUnrollPass",
@@ -66,7 +67,7 @@ _FRONTENDS: dict[str, str] = {
 }
 """The name of a frontend is also the extension of its files."""
 
-_TARGETS: dict[str, str] = {}
+_TARGETS: dict[str, str] = {"c": "lowering.c_view:CTarget"}
 
 JITDIALECTS_UNIVERSE = Universe(
     all_dialects={name: _factory(where) for name, where in _DIALECTS.items()},
