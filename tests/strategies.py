@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import lru_cache
 
 import numpy as np
 from hypothesis import strategies as st
@@ -56,30 +57,35 @@ def attributes(draw: st.DrawFn, opcode: str, operands: int) -> dict[str, Attribu
     """Attributes of an operator that has `operands` operands."""
     operator = OPERATORS[opcode]
     extra = range(operator.arity, operands)
+    return {name: draw(_value(opcode, name, tuple(extra))) for name in operator.attributes}
+
+
+@lru_cache
+def _value(opcode: str, name: str, extra: tuple[int, ...]) -> st.SearchStrategy[Attribute]:
+    """One attribute; `extra` are the operands that a shape or index may refer to. Cached: making
+    strategies costs more than drawing from them."""
     reference = st.sampled_from(extra).map(OperandRef) if extra else st.nothing()
+    match name:
+        case "axes":
+            return st.none() | st.lists(INT64S, max_size=3, unique=True).map(tuple).map(Ints)
+        case "axis":
+            return INT64S if opcode == "size" else st.none() | INT64S
+        case "dtype":
+            return st.sampled_from(["bool", "int64", "float32"])
+        case "keepdims":
+            return st.booleans()
+        case "shape":
+            sizes = st.lists(st.integers(0, 2**63 - 1) | reference, max_size=3)
+            hole = st.sampled_from([(), (-1,)] if opcode == "reshape" else [()])
+            return st.builds(lambda x, y, z: ShapeSpec((*x, *y, *z)), sizes, hole, sizes)
     bound: st.SearchStrategy[Bound] = st.none() | INT64S | reference
-    size = st.integers(0, 2**63 - 1) | reference
     entry = st.one_of(
         st.builds(Slice, bound, bound, st.integers(1, 2**63 - 1)),
         st.builds(At, INT64S | reference),
         st.just(NewAxis()),
     )
-    entries = draw(st.lists(entry, max_size=3))
-    if draw(st.booleans()):
-        entries.insert(draw(st.integers(0, len(entries))), Ellipsis())
-    sizes = draw(st.lists(size, max_size=3))
-    if opcode == "reshape" and draw(st.booleans()):
-        sizes.insert(draw(st.integers(0, len(sizes))), -1)
-    axis = INT64S if opcode == "size" else st.none() | INT64S
-    values = {
-        "axes": st.none() | st.lists(INT64S, max_size=3, unique=True).map(tuple).map(Ints),
-        "axis": axis,
-        "dtype": st.sampled_from(["bool", "int64", "float32"]),
-        "index": st.just(IndexSpec(tuple(entries))),
-        "keepdims": st.booleans(),
-        "shape": st.just(ShapeSpec(tuple(sizes))),
-    }
-    return {name: draw(values[name]) for name in operator.attributes}
+    entries, dots = st.lists(entry, max_size=2), st.sampled_from([(), (Ellipsis(),)])
+    return st.builds(lambda x, y, z: IndexSpec((*x, *y, *z)), entries, dots, entries)
 
 
 @st.composite
