@@ -135,6 +135,14 @@ def broadcast_to(x: object, shape: object) -> Array:
     return apply("broadcast_to", x, *operands, shape=spec)
 
 
+def reduce(opcode: str, x: object, axis: object, keepdims: bool) -> Array:
+    """`sum` or `max` over the last axis (None: over all)."""
+    if axis is not None and not isinstance(axis, SupportsIndex):
+        raise ArgumentError(f"{opcode}: axis must be None or an integer, got {axis}")
+    number = None if axis is None else axis.__index__()
+    return apply(opcode, x, axis=number, keepdims=bool(keepdims))
+
+
 def transpose(x: object, axes: object = None) -> Array:
     """Axes in another order; reversed by default."""
     if axes is None:
@@ -323,13 +331,13 @@ class Array:
         """`x.transpose()`, `x.transpose(1, 0)` or `x.transpose((1, 0))`."""
         return transpose(self, None if not axes else axes[0] if len(axes) == 1 else axes)
 
-    def sum(self, axis: int | None = None, keepdims: bool = False) -> Array:
+    def sum(self, axis: SupportsIndex | None = None, *, keepdims: bool = False) -> Array:
         """Sum over the last axis or all."""
-        return apply("sum", self, axis=axis, keepdims=keepdims)
+        return reduce("sum", self, axis, keepdims)
 
-    def max(self, axis: int | None = None, keepdims: bool = False) -> Array:
+    def max(self, axis: SupportsIndex | None = None, *, keepdims: bool = False) -> Array:
         """Largest element over the last axis or all."""
-        return apply("max", self, axis=axis, keepdims=keepdims)
+        return reduce("max", self, axis, keepdims)
 
     # ---- synchronisation: these need the elements
 

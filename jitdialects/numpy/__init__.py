@@ -10,18 +10,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import e, inf, nan, pi
-from typing import cast
+from typing import SupportsIndex, cast
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from jitdialects.bytecode.operators import OPERATORS
-from jitdialects.errors import Error, ShapeError
+from jitdialects.errors import ArgumentError, Error, ShapeError
 from jitdialects.frontends.array import (
     Array,
     apply,
     broadcast_to,
     dtype_name,
+    reduce,
     reshape,
     transpose,
 )
@@ -147,14 +148,14 @@ def astype(x: object, dtype: DTypeLike, /) -> Array:
     return apply("cast", x, dtype=dtype_name(dtype))
 
 
-def sum(x: object, /, axis: int | None = None, *, keepdims: bool = False) -> Array:
+def sum(x: object, /, axis: SupportsIndex | None = None, *, keepdims: bool = False) -> Array:
     """Sum over the last axis or all, in the fixed order of the numerics contract; bool counts."""
-    return apply("sum", x, axis=axis, keepdims=keepdims)
+    return reduce("sum", x, axis, keepdims)
 
 
-def max(x: object, /, axis: int | None = None, *, keepdims: bool = False) -> Array:
+def max(x: object, /, axis: SupportsIndex | None = None, *, keepdims: bool = False) -> Array:
     """Largest element over the last axis or all; NaN propagates, -0 < +0."""
-    return apply("max", x, axis=axis, keepdims=keepdims)
+    return reduce("max", x, axis, keepdims)
 
 
 amax = max
@@ -179,13 +180,26 @@ def asarray(x: object, /, dtype: DTypeLike | None = None) -> Array:
     if isinstance(x, Array):
         return x if dtype is None or np.dtype(dtype) == x.dtype else x.astype(dtype)
     if not isinstance(x, np.ndarray | np.generic):
-        found: NDArray[np.generic] = np.asarray(x)
-        data = found.astype(np.float32) if found.dtype == np.float64 else found
+        data = _from_python(x)
     else:
         data = plain_array(cast(NumPyValue, x), "asarray")
     if dtype is not None:
         data = data.astype(dtype_name(dtype))
     return Array(current().lift(data, "asarray"))
+
+
+def _from_python(x: object) -> NDArray[np.generic]:
+    """Numbers and nested lists of numbers; NumPy's default float becomes ours."""
+    try:
+        found: NDArray[np.generic] = np.asarray(x)
+    except ValueError:
+        raise ArgumentError("asarray: nested lists need equal lengths at every level") from None
+    if found.dtype.kind not in "biuf":
+        raise ArgumentError(
+            f"asarray takes arrays, numbers and nested lists of them, got {type(x).__name__} of "
+            f"{found.dtype.name}"
+        )
+    return found.astype(np.float32) if found.dtype == np.float64 else found
 
 
 array = asarray
@@ -232,7 +246,7 @@ def relu(x: object, /) -> Array:
     return maximum(x, 0)
 
 
-def softmax(x: object, /, axis: int | None = -1) -> Array:
+def softmax(x: object, /, axis: SupportsIndex | None = -1) -> Array:
     """Softmax over the last axis or all: max, subtract, exp, sum, divide."""
     powers = exp(subtract(x, max(x, axis, keepdims=True)))
     return divide(powers, sum(powers, axis, keepdims=True))

@@ -182,7 +182,7 @@ def test_shapes_are_values_while_tracing() -> None:
     def f(x):
         rows, columns = x.shape
         assert isinstance(rows, jd.Array) and x.ndim == 2
-        mean = x.sum() / rows.astype("float32")
+        mean = x.sum() / rows  # sizes are Python integers, as in NumPy
         flat = x.reshape(rows * columns)
         grid = jnp.broadcast_to(jnp.zeros(()), (columns, rows))
         return (

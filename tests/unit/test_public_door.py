@@ -13,7 +13,9 @@ import jitdialects as jd
 
 def run(code: str) -> str:
     """What a fresh interpreter prints for `code`."""
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    done = subprocess.run(
+        [sys.executable, "-c", code], check=False, capture_output=True, text=True, timeout=120
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()
 
@@ -37,7 +39,7 @@ import jitdialects as jd
 import jitdialects.numpy as jnp
 x = np.ones(3, np.float32)
 y = jnp.asarray(x) * 2
-f = jd.jit(lambda x: jd.while_loop(lambda v: v.max() < 9, lambda v: v * 2, x))
+f = jd.jit(lambda x: jd.while_loop(lambda v: v[0] < 9, lambda v: v * 2, x))
 print(y[0].item(), f(x)[0], [m for m in ("xdsl", "llvmlite") if m in sys.modules])
 """
     assert run(code) == "2.0 16.0 []"
