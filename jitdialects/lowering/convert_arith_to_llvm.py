@@ -141,7 +141,6 @@ TABLE: Table = {
     "arith.subf": one_to_one(llvm.FSubOp, STRICT),
     "arith.mulf": one_to_one(llvm.FMulOp, STRICT),
     "arith.divf": one_to_one(llvm.FDivOp, STRICT),
-    "arith.remf": one_to_one(llvm.FRemOp, STRICT),
     "arith.negf": one_to_one(llvm.FNegOp, STRICT),
     "arith.maximumf": one_to_one(upstream.LlvmMaximumOp, STRICT),
     "arith.minimumf": one_to_one(upstream.LlvmMinimumOp, STRICT),

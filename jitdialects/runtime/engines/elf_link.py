@@ -43,6 +43,7 @@ _KNOWN_RELOCATIONS = frozenset({_R_64, _R_PC32, _R_PLT32}) | _GOT_RELATIVE
 _MOV, _LEA = 0x8B, 0x8D
 
 _PAGE = 4096
+_LARGEST_ZEROS = 1 << 24
 _STUB_SIZE, _SLOT_SIZE = 16, 8
 _CONSTANTS, _CODE, _DATA = range(3)
 
@@ -83,10 +84,12 @@ class Area:
     """One of the output areas while it grows. `base` is its address, known after layout."""
 
     data: bytearray = field(default_factory=bytearray)
+    alignment: int = 64
     base: int = 0
 
     def append(self, data: bytes, alignment: int) -> int:
         """Add `data` at the next multiple of `alignment`; returns the offset."""
+        self.alignment = max(self.alignment, alignment)
         self.data += bytes(-len(self.data) % alignment)
         offset = len(self.data)
         self.data += data
@@ -99,12 +102,12 @@ def link(objects: Iterable[bytes], needed: Sequence[str] = ("libm.so.6",)) -> by
     Raises `LinkError` for anything unknown in an object and for a symbol defined twice.
     """
     linker = _Linker()
-    for data in objects:
-        try:
+    try:
+        for data in objects:
             linker.add(data)
-        except (struct.error, IndexError, ValueError) as error:
-            raise LinkError(f"linker: truncated or damaged object ({error})") from error
-    return linker.shared_library(needed)
+        return linker.shared_library(needed)
+    except (struct.error, LookupError, ValueError) as error:
+        raise LinkError(f"linker: truncated or damaged object ({error})") from error
 
 
 # ---- reading objects
@@ -161,7 +164,11 @@ class _Reader:
 
     def content(self, section: _Section) -> bytes:
         """The bytes of `section`; zeros for one that takes no space in the file."""
+        if section.alignment > _PAGE or section.alignment & (section.alignment - 1):
+            raise LinkError(f"linker: section {section.name} has alignment {section.alignment}")
         if section.type == _NOBITS:
+            if section.size > _LARGEST_ZEROS:
+                raise LinkError(f"linker: section {section.name} has {section.size} bytes of zeros")
             return bytes(section.size)
         data = self.data[section.offset : section.offset + section.size]
         if len(data) != section.size:
@@ -315,8 +322,9 @@ class _Library:
         self.hash_at = self.symbols_at + (len(self.names) + 1) * _SYMBOL.size
         self.strings_at = self.hash_at + 4 * (3 + self.buckets + len(self.names))
         self.relocations_at = _aligned(self.strings_at + len(self.strings), 8)
-        constants.base = _aligned(self.relocations_at + self.relocation_count * _RELA.size, 64)
-        code.base = _aligned(constants.base + len(constants.data), 64)
+        relocations_end = self.relocations_at + self.relocation_count * _RELA.size
+        constants.base = _aligned(relocations_end, constants.alignment)
+        code.base = _aligned(constants.base + len(constants.data), code.alignment)
         self.stubs_at = _aligned(code.base + len(code.data), 16)
         self.executable_end = self.stubs_at + _STUB_SIZE * len(self.externals)
         data.base = _aligned(self.executable_end, _PAGE)
@@ -370,6 +378,7 @@ class _Library:
             self._relative(at, target + relocation.addend)
 
     def _relative(self, at: int, target: int) -> None:
+        """The signed 32-bit distance that an instruction adds to its own address."""
         struct.pack_into("<i", self.image, at, target - at)
 
     def _absolute(self, at: int, name: str, target: int | None, addend: int) -> None:
