@@ -41,7 +41,7 @@ Shape: TypeAlias = tuple[int, ...]
 _FACTS = ConcreteFacts()
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)
 class Call:
     """One application of an operator, checked: operands have the dtypes of `typing`."""
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 import time
 import weakref
 from collections.abc import Sequence
+from functools import cached_property
 from typing import NoReturn
 
 import numpy as np
@@ -178,13 +179,14 @@ class VM:
         shapes = tuple(map(shape_of, values))
         for signature in self.policy.signatures(code.function.name, history, shapes):
             key = self.key(code, signature)
-            tried = key in code.keys
+            asked = key in code.keys
             code.keys[key] = signature
             if service.is_pending(key):
                 return
-            if service.cache.find(key) is not None:
-                if tried:
-                    continue  # its guards refuse this very call
+            entry = service.cache.find(key)
+            if entry is not None:
+                if asked and entry.version <= code.version:
+                    continue  # it was tried: its guards refuse this very call
                 code.version = -1
                 return
             if key not in service.failures:
@@ -219,7 +221,7 @@ class FunctionCode:
 
     def __init__(self, program: Program, function: Function) -> None:
         self.function = function
-        self.fingerprint = fingerprint(program, function.name)
+        self._program = program
         self.profile = Profile([0] * len(function.blocks))
         self.blocks: list[list[Site | Instruction]] = [
             [Site(i) if i.opcode in OPERATORS else i for i in block.instructions]
@@ -229,6 +231,11 @@ class FunctionCode:
         """What was asked for, in this order."""
         self.entries: dict[ClassKey | None, list[CacheEntry]] = {}
         self.version = -1
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Of this function and of what it calls."""
+        return fingerprint(self._program, self.function.name)
 
     def refresh(self, cache: KernelCache) -> None:
         """Look up what was asked for in a cache that has changed."""
