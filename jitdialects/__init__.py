@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from jitdialects.frontends.control import while_loop
     from jitdialects.frontends.jit import jit
     from jitdialects.frontends.lazy import sync
-    from jitdialects.frontends.session import clear_cache, wait
+    from jitdialects.frontends.process import clear_cache, wait
     from jitdialects.runtime.cache import KernelCache
     from jitdialects.runtime.explain import explain
     from jitdialects.runtime.policy import Policy
@@ -50,12 +50,12 @@ _HOMES = {
     "Policy": "runtime.policy",
     "Program": "bytecode.program",
     "VM": "runtime.vm",
-    "clear_cache": "frontends.session",
+    "clear_cache": "frontends.process",
     "explain": "runtime.explain",
     "jit": "frontends.jit",
     "stats": "runtime.stats",
     "sync": "frontends.lazy",
-    "wait": "frontends.session",
+    "wait": "frontends.process",
     "while_loop": "frontends.control",
 }
 """Public name -> the module that it comes from."""
