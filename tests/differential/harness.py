@@ -7,14 +7,21 @@ whatever payload and sign they have; every other bit counts.
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 import oracle
+from xdsl.dialects.builtin import ModuleOp
 
 from jitdialects.bytecode.program import Program
 from jitdialects.bytecode.signature import Signature
-from jitdialects.lowering.pipelines import lower_program
+from jitdialects.dialects.context import make_context
+from jitdialects.lowering.c_view import module_to_c
+from jitdialects.lowering.expand_elementary import ExpandElementaryPass
+from jitdialects.lowering.pipelines import Facts, lower_program
 from jitdialects.runtime.compiler import ENTRY
 from jitdialects.runtime.dispatch import Kernel
 from jitdialects.runtime.engines.codegen import compile_llvm_module, host_features
@@ -55,12 +62,12 @@ class Compiled:
     ) -> None:
         target = target or host_features()
         module, facts = lower_program(program, signature, schedule or target, fuse=fuse)
-        library = compile_llvm_module(module, target)
-        message = encode_reply({"entry": ENTRY} | facts.as_json(), library)
-        loaded = DlopenEngine().load(library, "differential")
-        reply = CompileReply.decode(message)
+        self._load(signature, facts, compile_llvm_module(module, target))
+
+    def _load(self, signature: Signature, facts: Facts, library: bytes) -> None:
+        reply = CompileReply.decode(encode_reply({"entry": ENTRY} | facts.as_json(), library))
         self.facts = facts
-        self.kernel = Kernel(signature, reply, loaded)
+        self.kernel = Kernel(signature, reply, DlopenEngine().load(library, "differential"))
 
     def run(self, arguments: Sequence[object]) -> Results:
         """Run the machine code; fails if its guards send the call back to the interpreter."""
@@ -68,6 +75,29 @@ class Compiled:
         results = self.kernel.invoke(values, default_pool)
         assert results is not None, f"the code for {self.kernel.signature} refused its arguments"
         return export(results, default_pool)
+
+
+C_FLAGS = ("-std=c99", "-O1", "-ffp-contract=off", "-fno-fast-math", "-shared", "-fPIC")
+
+
+class CView(Compiled):
+    """The C view of the scalar loops, built with gcc: shares nothing below `loop` with `Compiled`."""
+
+    def __init__(self, program: Program, signature: Signature) -> None:
+        self.text = ""
+        # one lane and no tiles: the loops as the conversion leaves them
+        _, facts = lower_program(program, signature, "x86-64-v2", observe=self._take)
+        with TemporaryDirectory() as folder:
+            source, library = Path(folder, "view.c"), Path(folder, "view.so")
+            source.write_text(self.text)
+            subprocess.run(["gcc", *C_FLAGS, source, "-o", library, "-lm"], check=True)
+            self._load(signature, facts, library.read_bytes())
+
+    def _take(self, stage: str, module: ModuleOp) -> None:
+        if stage == "convert-tssa-to-loop":
+            loops = module.clone()
+            ExpandElementaryPass().apply(make_context(), loops)
+            self.text = module_to_c(loops)
 
 
 def assert_same(got: Results, want: Results, context: str) -> None:

@@ -1,4 +1,4 @@
-"""Every operator: interpreter, compiled code for 8 and 16 lanes, and oracle give the same bits.
+"""Every operator: interpreter, compiled code for 8 and 16 lanes, C view and oracle give the same bits.
 
 One compile per schedule with a symbolic length serves all lengths from 1 to 70, which covers every
 remainder of the vector loops. SSE2-class code (`x86-64-v2`) is sampled.
@@ -7,7 +7,7 @@ remainder of the vector loops. SSE2-class code (`x86-64-v2`) is sampled.
 from __future__ import annotations
 
 import pytest
-from differential.harness import Compiled, assert_same, by_oracle, interpreted
+from differential.harness import Compiled, CView, assert_same, by_oracle, interpreted
 from differential.programs import OPERATOR_CASES, Named
 
 from jitdialects.bytecode.operators import OPERATORS
@@ -31,12 +31,13 @@ def test_no_operator_is_missing() -> None:
 def test_operator_has_the_same_bits_everywhere(named: Named) -> None:
     case = named.case
     engines = {s: Compiled(case.program, case.signature, s) for s in ("x86-64-v3", "x86-64-v4")}
+    engines["C view"] = CView(case.program, case.signature)
     for n in LENGTHS:
         arguments = case.arguments({"n": n, "m": 1 + n % 5})
         want = by_oracle(case.program, arguments)
         assert_same(interpreted(case.program, arguments), want, f"interpreter, n={n}")
-        for schedule, compiled in engines.items():
-            assert_same(compiled.run(arguments), want, f"{schedule}, n={n}")
+        for name, compiled in engines.items():
+            assert_same(compiled.run(arguments), want, f"{name}, n={n}")
 
 
 @pytest.mark.parametrize("named", OPERATOR_CASES[::7], ids=str)

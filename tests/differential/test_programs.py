@@ -1,4 +1,4 @@
-"""Whole programs: interpreter, compiled, unfused and oracle give the same bits."""
+"""Whole programs: interpreter, compiled, unfused, C view and oracle give the same bits."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 import oracle
 import pytest
 from differential.generator import SIZES, Case, cases, generate
-from differential.harness import Compiled, assert_same, by_oracle, interpreted
+from differential.harness import Compiled, CView, assert_same, by_oracle, interpreted
 from differential.programs import EXAMPLES, PROGRAM_CASES, Named
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -25,6 +25,7 @@ def engines_of(case: Case) -> dict[str, Compiled]:
         "8 lanes": Compiled(program, signature, "x86-64-v3"),
         "16 lanes": Compiled(program, signature, "x86-64-v4"),
         "unfused": Compiled(program, signature, "x86-64-v3", fuse=False),
+        "C view": CView(program, signature),
         "without FMA": Compiled(program, signature, "x86-64-v2", "x86-64-v2"),
     }
 
