@@ -250,6 +250,15 @@ def _aligned_pointer(op: Operation, c: Conversion) -> None:
     c.replace(op, c.emit(llvm.PtrToIntOp, (pointer,), i64))
 
 
+def _strided_metadata(op: Operation, c: Conversion) -> None:
+    """Results: the buffer as rank 0, its offset, sizes, strides."""
+    base = c.descriptor(op.operands[0])
+    numbers = (base.offset, *base.sizes, *base.strides)
+    for result, number in zip(op.results[1:], numbers, strict=True):
+        c.define(result, c.sized(number))
+    c.replace_memref(op, Descriptor(base.allocated, base.aligned, 0, (), ()))
+
+
 TABLE: Table = {
     "memref.load": _load,
     "memref.store": _store,
@@ -262,6 +271,7 @@ TABLE: Table = {
     "memref.cast": _cast,
     "memref.dim": _dim,
     "memref.extract_aligned_pointer_as_index": _aligned_pointer,
+    "memref.extract_strided_metadata": _strided_metadata,
 }
 
 

@@ -260,6 +260,10 @@ class Conversion:
         self._descriptors[op.results[0]] = descriptor
         self._replaced.append(op)
 
+    def define(self, result: SSAValue, value: SSAValue) -> None:
+        """`value` stands for one result of an operation whose other results are memrefs."""
+        self._values[result] = value
+
     def set_argument(self, argument: BlockArgument, *values: SSAValue) -> None:
         """`values` stand for a block argument that goes away: one, or the parts of a memref."""
         type = as_memref(argument.type)

@@ -48,3 +48,13 @@ func.func @reinterprets_with_given_strides(%m: memref<?xf32>, %i: index, %stride
   %x = memref.load %r[%i, %i] : memref<4x4xf32, strided<[?, 1]>>
   func.return %x : f32
 }
+
+// Offset, sizes and strides of an argument are arguments of their own.
+// CHECK-LABEL: llvm.func @reads_the_strides_of_an_argument
+// CHECK-SAME:    (%{{.*}}, %[[S:[0-9]+]]: i64) -> i64
+// CHECK:         llvm.return %[[S]] : i64
+func.func @reads_the_strides_of_an_argument(%m: memref<?xf32, strided<[?], offset: ?>>) -> index {
+  %base, %offset, %size, %stride = memref.extract_strided_metadata %m
+    : memref<?xf32, strided<[?], offset: ?>> -> memref<f32>, index, index, index
+  func.return %stride : index
+}
