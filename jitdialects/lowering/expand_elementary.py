@@ -14,7 +14,7 @@ is the meaning of the function. Constants go to the start of the function.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, cast
 
 from xdsl.context import Context
@@ -27,7 +27,9 @@ from xdsl.dialects.builtin import (
     ModuleOp,
     VectorType,
     f32,
+    i1,
     i32,
+    i64,
 )
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.passes import ModulePass
@@ -37,8 +39,38 @@ from xdsl.utils.type import get_element_type_or_self
 from jitdialects.bytecode.elementary import ElementaryFunction, elementary_functions
 from jitdialects.dialects.upstream import CmpfOp, SelectOp
 
-Values = Sequence[SSAValue]
 Constant = DenseIntOrFPElementsAttr[Any] | FloatAttr[Any] | IntegerAttr[Any]
+Form = tuple[type[Operation], Attribute, Mapping[str, Attribute]]
+
+_STRICT: Mapping[str, Attribute] = {"fastmath": arith.FastMathFlagsAttr("none")}
+_WRAPS: Mapping[str, Attribute] = {"overflowFlags": arith.IntegerOverflowAttr("none")}
+_NONE: Mapping[str, Attribute] = {}
+
+
+def _comparison(predicate: str) -> Form:
+    number = CmpfOp.PREDICATES.index(predicate)
+    return CmpfOp, i1, {"predicate": IntegerAttr(number, i64), **_STRICT}
+
+
+_STEPS: Mapping[str, Form] = {
+    "fma": (math.FmaOp, f32, _STRICT),
+    "add": (arith.AddfOp, f32, _STRICT),
+    "sub": (arith.SubfOp, f32, _STRICT),
+    "mul": (arith.MulfOp, f32, _STRICT),
+    "div": (arith.DivfOp, f32, _STRICT),
+    "abs": (math.AbsFOp, f32, _STRICT),
+    "copysign": (math.CopySignOp, f32, _STRICT),
+    "less": _comparison("olt"),
+    "greater": _comparison("ogt"),
+    "select": (SelectOp, f32, _NONE),
+    "to_bits": (arith.BitcastOp, i32, _NONE),
+    "from_bits": (arith.BitcastOp, f32, _NONE),
+    "add_int": (arith.AddiOp, i32, _WRAPS),
+    "sub_int": (arith.SubiOp, i32, _WRAPS),
+    "shift_left": (arith.ShLIOp, i32, _WRAPS),
+    "shift_right": (arith.ShRSIOp, i32, _NONE),
+}
+"""Operation, element of the result and properties of each kind of step of the specification."""
 
 
 def with_element(type: Attribute, element: Attribute) -> Attribute:
@@ -46,50 +78,22 @@ def with_element(type: Attribute, element: Attribute) -> Attribute:
     return VectorType(element, type.shape) if isinstance(type, VectorType) else element
 
 
-def _to_bits(values: Values) -> Operation:
-    return arith.BitcastOp(values[0], with_element(values[0].type, i32))
-
-
-def _from_bits(values: Values) -> Operation:
-    return arith.BitcastOp(values[0], with_element(values[0].type, f32))
-
-
-_STEPS: Mapping[str, Callable[[Values], Operation]] = {
-    "fma": lambda v: math.FmaOp(v[0], v[1], v[2]),
-    "add": lambda v: arith.AddfOp(v[0], v[1]),
-    "sub": lambda v: arith.SubfOp(v[0], v[1]),
-    "mul": lambda v: arith.MulfOp(v[0], v[1]),
-    "div": lambda v: arith.DivfOp(v[0], v[1]),
-    "abs": lambda v: math.AbsFOp(v[0]),
-    "copysign": lambda v: math.CopySignOp(v[0], v[1]),
-    "less": lambda v: CmpfOp(v[0], v[1], "olt"),
-    "greater": lambda v: CmpfOp(v[0], v[1], "ogt"),
-    "select": lambda v: SelectOp(v[0], v[1], v[2]),
-    "to_bits": _to_bits,
-    "from_bits": _from_bits,
-    "add_int": lambda v: arith.AddiOp(v[0], v[1]),
-    "sub_int": lambda v: arith.SubiOp(v[0], v[1]),
-    "shift_left": lambda v: arith.ShLIOp(v[0], v[1]),
-    "shift_right": lambda v: arith.ShRSIOp(v[0], v[1]),
-}
-"""The operation for each kind of step of the specification, rounded once each."""
-
-
 class _Constants:
     """Constants of one function, each made once, at its start."""
 
     def __init__(self, entry: Block) -> None:
         self._entry = entry
-        self._known: dict[tuple[Attribute, float | int], SSAValue] = {}
+        self._known: dict[tuple[Attribute, str], SSAValue] = {}
 
     def __call__(self, type: Attribute, number: float) -> SSAValue:
-        known = self._known.get((type, number))
+        key = (type, repr(number))  # 0.0 and -0.0 are equal as numbers
+        known = self._known.get(key)
         if known is None:
             op = arith.ConstantOp(_attribute(type, number))
             first = self._entry.first_op
             assert first is not None
             self._entry.insert_op_before(op, first)
-            known = self._known[type, number] = op.result
+            known = self._known[key] = op.result
         return known
 
 
@@ -106,20 +110,27 @@ def expand(op: Operation, function: ElementaryFunction, constants: _Constants) -
     argument, block = op.operands[0], op.parent
     assert block is not None
     _check_type(op)
-    ints = with_element(argument.type, i32)
+    elements: tuple[Attribute, ...] = (f32, i32, i1)
+    types = {element: with_element(argument.type, element) for element in elements}
     values: dict[str, SSAValue] = {"x": argument}
 
     def value(name: str) -> SSAValue:
         if name not in values:
             number = function.floats.get(name)
             if number is not None:
-                values[name] = constants(argument.type, number)
+                values[name] = constants(types[f32], number)
             else:
-                values[name] = constants(ints, function.ints[name])
+                values[name] = constants(types[i32], function.ints[name])
         return values[name]
 
     for step in function.steps:
-        new = _STEPS[step.op]([value(name) for name in step.operands])
+        kind, element, properties = _STEPS[step.op]
+        new = kind.create(
+            operands=[value(name) for name in step.operands],
+            result_types=(types[element],),
+            properties=properties,
+            location=op.location,
+        )
         block.insert_op_before(new, op)
         values[step.name] = new.results[0]
     op.results[0].replace_all_uses_with(values[function.steps[-1].name])

@@ -17,13 +17,14 @@ last argument is the arena, for which there is a pointer only.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects import llvm
 from xdsl.dialects.builtin import (
     ArrayAttr,
+    DenseArrayBase,
     IntegerAttr,
     ModuleOp,
     StringAttr,
@@ -85,12 +86,26 @@ def argument_sources(abi: Sequence[str], last_is_arena: bool) -> list[Source]:
     return sources
 
 
+_LOAD: Mapping[str, Attribute] = {
+    "alignment": IntegerAttr(8, i64),
+    "ordering": IntegerAttr(0, i64),
+}
+
+
 def _read(source: Source, slots: SSAValue) -> list[Operation]:
     """Operations that yield the value of `source`; the last one has it as its result."""
     if source.slot is None:
         return [llvm.ConstantOp(IntegerAttr(source.number, i64), i64)]
-    pointer = llvm.GEPOp(slots, [source.slot], i64)
-    return [pointer, llvm.LoadOp(pointer, source.type, alignment=8)]
+    at: dict[str, Attribute] = {
+        "rawConstantIndices": DenseArrayBase.from_list(i32, [source.slot]),
+        "elem_type": i64,
+        "noWrapFlags": IntegerAttr(0, i32),
+    }
+    pointer = llvm.GEPOp.create(operands=(slots,), result_types=(PTR,), properties=at)
+    load = llvm.LoadOp.create(
+        operands=pointer.results, result_types=(source.type,), properties=_LOAD
+    )
+    return [pointer, load]
 
 
 def _load_arguments(entry: Block, sources: Sequence[Source]) -> None:
