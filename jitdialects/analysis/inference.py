@@ -89,10 +89,20 @@ class Inferred:
     steps: dict[int, list[Step]] = field(default_factory=dict[int, list[Step]])
     exit: dict[int, dict[int, Held]] = field(default_factory=dict[int, dict[int, Held]])
     """All registers at the end of each block."""
+    trivial: dict[Source, Source] = field(default_factory=dict[Source, Source])
+    """Joins that turned out to have one source, with that source."""
+
+    def source(self, held: Held) -> Source:
+        """Where the value comes from, behind trivial joins."""
+        source = held.source
+        while source in self.trivial:
+            source = self.trivial[source]
+        return source
 
     def joins(self, block: int) -> list[int]:
         """The registers for which the block needs an argument."""
-        return [r for r, held in self.entry[block].items() if held.source == ("join", block, r)]
+        own = ((r, ("join", block, r)) for r in self.entry[block])
+        return [r for r, join in own if self.source(self.entry[block][r]) == join]
 
     def results(self, count: int) -> tuple[Fact, ...]:
         """What the function returns, over all its returns."""
@@ -145,7 +155,24 @@ class _Inference:
                 self.incoming[target][block] = state
                 if rank[target] not in queue:
                     heapq.heappush(queue, rank[target])
+        self._find_trivial_joins()
         return self.out
+
+    def _find_trivial_joins(self) -> None:
+        """A join was made when two sources met; those of an outer loop may have become one since. (Braun et
+        al., "Simple and Efficient Construction of Static Single Assignment Form", 2013, section 3.1)"""
+        pending = set(self.joined)
+        changed = True
+        while changed:
+            changed = False
+            for block, register in sorted(pending):
+                join: Source = ("join", block, register)
+                states = self.incoming[block].values()
+                reaching = {self.out.source(state[register]) for state in states} - {join}
+                if len(reaching) == 1:
+                    self.out.trivial[join] = reaching.pop()
+                    pending.discard((block, register))
+                    changed = True
 
     # ---- joins -------------------------------------------------------------------------------------
 

@@ -38,6 +38,7 @@ class SymbolicFacts:
         self._solved: dict[Atom, Dim] = {}
         self._at_least: dict[Atom, int] = {}
         self._at_most: dict[Atom, int] = {}
+        self._resolved: dict[Shape, Shape] = {}  # under the guards of now
         self.guards: list[tuple[str, Dim, Dim]] = []
         """`(relation, left, right)`, relation `==` or `<=`, in the order in which they were needed."""
 
@@ -52,7 +53,10 @@ class SymbolicFacts:
 
     def resolve_shape(self, shape: Shape) -> Shape:
         """`shape` in terms of representatives only."""
-        return tuple(self.resolve(s) for s in shape)
+        known = self._resolved.get(shape)
+        if known is None:
+            known = self._resolved[shape] = tuple(self.resolve(s) for s in shape)
+        return known
 
     def _resolve_atom(self, atom: Atom) -> Dim:
         if atom in self._solved:
@@ -100,6 +104,7 @@ class SymbolicFacts:
         left, right = _sides(difference)
         if ("<=", left, right) not in self.guards:
             self.guards.append(("<=", left, right))
+            self._resolved.clear()
             self._tighten(difference)
 
     # ---- equalities --------------------------------------------------------------------------------
@@ -121,18 +126,20 @@ class SymbolicFacts:
         atom = max(candidates, key=self._replaced_first)
         rest = {a: c for a, c in equation.items() if a != atom}
         value = _sum(rest, difference.constant // divisor, -equation[atom])
-        sides = (_of(atom), value) if isinstance(value, int) else (value, _of(atom))
-        self.guards.append(("==", *sides))
+        left, right = (_of(atom), value) if isinstance(value, int) else (value, _of(atom))
+        self.guards.append(("==", left, right))
+        self._resolved.clear()
         self._carry_bounds(atom, value)
         self._solved = {a: _replace(v, atom, value) for a, v in self._solved.items()}
         self._solved[atom] = value
         self._solved = {a: self.resolve(v) for a, v in self._solved.items()}
 
-    def _replaced_first(self, atom: Atom) -> tuple[int, int, str]:
+    def _replaced_first(self, atom: Atom) -> tuple[bool, int, str]:
         """Later symbols before earlier ones, functions before symbols: those stay readable."""
-        if isinstance(atom, Symbol):
-            return (0, self._rank.get(atom.name, len(self._rank)), atom.name)
-        return (1, 0, str(atom))
+        rank = max(
+            (self._rank.get(n, len(self._rank)) for n in dims.symbols_of(_of(atom))), default=0
+        )
+        return (isinstance(atom, Apply), rank, str(atom))
 
     def _carry_bounds(self, atom: Atom, value: Dim) -> None:
         """What was known of the replaced atom holds for its value."""

@@ -232,16 +232,17 @@ class _Emitter:
 
     def value(self, held: Held) -> SSAValue:
         """The SSA value of a source; constants are made at their first use, in the entry block."""
-        value = self.values.get(held.source)
+        source = self.inferred.source(held)
+        value = self.values.get(source)
         if value is None:
-            assert held.source[0] == "constant"
-            constant = self.constants[held.source[1]]
+            assert source[0] == "constant"
+            constant = self.constants[source[1]]
             op = constant_op(constant.dtype, constant.value)
             if self.entry.last_op is not None and self.block is not self.entry:
                 self.entry.insert_op_before(op, self.entry.last_op)
             else:
                 self.entry.add_op(op)
-            value = self.values[held.source] = op.result
+            value = self.values[source] = op.result
         return value
 
     def use(self, held: Held, dtype: DType, shape: Shape | None = None) -> SSAValue:
