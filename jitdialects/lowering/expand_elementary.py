@@ -111,7 +111,7 @@ def expand(op: Operation, function: ElementaryFunction, constants: _Constants) -
     assert block is not None
     _check_type(op)
     elements: tuple[Attribute, ...] = (f32, i32, i1)
-    types = {element: with_element(argument.type, element) for element in elements}
+    types: dict[Attribute, Attribute] = {e: with_element(argument.type, e) for e in elements}
     values: dict[str, SSAValue] = {"x": argument}
 
     def value(name: str) -> SSAValue:
