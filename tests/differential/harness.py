@@ -27,6 +27,7 @@ from jitdialects.runtime.dispatch import Kernel
 from jitdialects.runtime.engines.codegen import compile_llvm_module, host_features
 from jitdialects.runtime.engines.dlopen import DlopenEngine
 from jitdialects.runtime.messages import CompileReply, encode_reply
+from jitdialects.runtime.policy import Policy
 from jitdialects.runtime.pool import default_pool
 from jitdialects.runtime.values import export, from_argument
 from jitdialects.runtime.vm import VM
@@ -36,7 +37,7 @@ Results = Sequence[np.ndarray]
 
 def interpreted(program: Program, arguments: Sequence[object]) -> Results:
     """The VM, operator by operator."""
-    return VM(program).run("main", *arguments)
+    return VM(program, Policy(threshold=2**62)).run("main", *arguments)
 
 
 def by_oracle(program: Program, arguments: Sequence[object]) -> Results:

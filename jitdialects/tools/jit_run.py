@@ -1,0 +1,217 @@
+"""`jit-run`: run a program on inputs, at one tier or at both and compare."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from statistics import median
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jitdialects.bytecode import signature
+from jitdialects.bytecode.binary import MAGIC
+from jitdialects.bytecode.program import Program
+from jitdialects.errors import BytecodeError, CompileError, Error
+from jitdialects.runtime.policy import Policy
+from jitdialects.runtime.stats import stats
+from jitdialects.runtime.vm import VM
+
+Results: TypeAlias = tuple[NDArray[Any], ...]
+
+_DESCRIPTION = "Run a program (.jbc or program text) on inputs and print a summary of the results."
+_EPILOG = """\
+inputs, in the order of the parameters:
+  data.npy                 an array from a file
+  random:f32[64,784]       random numbers; dtypes f32, i64, bool (see --seed)
+  3  0.5  true             Python scalars, which take the dtype of what they meet
+
+example:
+  jit-run model.jasm random:f32[64,784] weights.npy 0.5 --tier both --repeat 100
+
+exit code: 0 done, 1 the program fails or the tiers differ, 2 wrong usage or unreadable files
+"""
+_NEVER = 2**62
+
+
+class UsageError(Exception):
+    """The command line is wrong; the message is one sentence."""
+
+
+def main(args: Sequence[str] | None = None) -> int:
+    """Run the tool with `args` (the command line's by default); the exit code."""
+    parser = argparse.ArgumentParser(
+        prog="jit-run",
+        description=_DESCRIPTION,
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("program", help=".jbc file or program text")
+    parser.add_argument("inputs", nargs="*", metavar="input", help="see below")
+    parser.add_argument("--function", default="main", help="function to call (default: main)")
+    parser.add_argument(
+        "--tier",
+        choices=("interpreted", "compiled", "both"),
+        default="both",
+        help="both (default): compare the results bit by bit",
+    )
+    parser.add_argument("--repeat", type=int, default=1, metavar="N", help="timed calls per tier")
+    parser.add_argument("--seed", type=int, default=0, help="of random inputs (default: 0)")
+    try:
+        options = parser.parse_args(args)
+    except SystemExit as stop:  # argparse has said what is wrong, or printed the help
+        return int(stop.code or 0)
+    try:
+        rng = np.random.default_rng(options.seed)
+        program = _load(options.program)
+        inputs = [parse_input(text, rng) for text in options.inputs]
+        return _run(program, inputs, options)
+    except UsageError as error:
+        print(f"jit-run: error: {error}", file=sys.stderr)
+        return 2
+    except Error as error:
+        where = error.location or options.program
+        print(f"{where}: error: {error.message}", file=sys.stderr)
+        return 1
+
+
+def _load(path: str) -> Program:
+    try:
+        data = Path(path).read_bytes()
+    except OSError as error:
+        raise UsageError(f"cannot open '{path}': {error.strerror}") from None
+    if data.startswith(MAGIC[:4]):  # decode says what is wrong with the rest of the magic
+        return Program.from_bytes(data)
+    try:
+        return Program.from_text(data.decode(), path)
+    except UnicodeDecodeError as error:
+        raise BytecodeError(
+            f"byte {error.start}: neither a .jbc file (wrong magic) nor UTF-8 text"
+        ) from None
+
+
+def parse_input(text: str, rng: np.random.Generator) -> object:
+    """The argument that `text` describes; `UsageError` if it is none of the forms."""
+    if text.startswith("random:"):
+        return _random(text.removeprefix("random:"), rng)
+    if text.endswith(".npy"):
+        try:
+            return np.load(text, allow_pickle=False)
+        except (OSError, ValueError) as error:
+            raise UsageError(f"cannot read '{text}': {' '.join(str(error).split())}") from None
+    if text in ("true", "false"):
+        return text == "true"
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    raise UsageError(
+        f"input '{text}' is neither an .npy file, nor random:f32[64,784], nor a number"
+    )
+
+
+def _random(text: str, rng: np.random.Generator) -> NDArray[Any]:
+    try:
+        (kind,) = signature.parse(f"input({text})").arguments
+    except (Error, ValueError):
+        raise UsageError(f"input 'random:{text}': write for example random:f32[64,784]") from None
+    shape = [s for s in kind.shape if isinstance(s, int)]
+    if kind.dtype.weak or kind.strided or len(shape) != len(kind.shape):
+        raise UsageError(f"input 'random:{text}': the dtype is f32, i64 or bool, sizes are numbers")
+    if kind.dtype.name == "float32":
+        return rng.standard_normal(shape, np.float32)
+    if kind.dtype.name == "int64":
+        return rng.integers(-100, 100, shape)
+    return rng.random(shape) < 0.5
+
+
+# ---- running -----------------------------------------------------------------------------------
+
+
+def _run(program: Program, inputs: Sequence[object], options: argparse.Namespace) -> int:
+    function, repeat = options.function, max(1, options.repeat)
+    tiers = ("interpreted", "compiled") if options.tier == "both" else (options.tier,)
+    results: dict[str, Results] = {}
+    for tier in tiers:
+        prepare = interpreter if tier == "interpreted" else compiled
+        vm = prepare(program, function, inputs)
+        results[tier], seconds = _timed(vm, function, inputs, repeat)
+        print(f"{tier:<12} {seconds * 1e3:.3f} ms per call (median of {repeat})")
+    for number, array in enumerate(results[tiers[0]]):
+        print(f"result {number}: {summary(array)}")
+    if len(tiers) == 2:
+        if not same_bits(*results.values()):
+            print(f"{options.program}: error: the tiers differ; please report it", file=sys.stderr)
+            return 1
+        print("interpreted and compiled results have the same bits")
+    indicators = stats()
+    for name in ("compile_share", "hit_rate", "fusion_rate", "reuse_rate"):
+        print(f"{name:<14} {indicators[name]:.1%}")
+    return 0
+
+
+def interpreter(program: Program, function: str, inputs: Sequence[object]) -> VM:
+    """A machine that never compiles."""
+    return VM(program, Policy(threshold=_NEVER))
+
+
+def compiled(program: Program, function: str, inputs: Sequence[object]) -> VM:
+    """A machine whose next call of `function` with these inputs runs compiled code.
+
+    Raises `CompileError` with the compiler's sentence if there is no such code.
+    """
+    vm = VM(program, Policy(threshold=1, shapes="exact"))
+    for _ in range(2):  # the first call asks for the code, the second one finds it
+        vm.run(function, *inputs)
+        vm.wait()
+    if not vm.functions[function].profile.served:
+        own = vm.functions[function].fingerprint
+        reasons = [s for k, s in vm.service.failures.items() if k.fingerprint == own]
+        raise CompileError(f"@{function} does not compile: {'; '.join(reasons) or 'no reason'}")
+    return vm
+
+
+def _timed(vm: VM, function: str, inputs: Sequence[object], repeat: int) -> tuple[Results, float]:
+    """The results, and the median of the seconds of `repeat` calls."""
+    seconds: list[float] = []
+    results: Results = ()
+    for _ in range(repeat):
+        started = time.perf_counter()
+        results = vm.run(function, *inputs)
+        seconds.append(time.perf_counter() - started)
+    return results, median(seconds)
+
+
+def same_bits(xs: Results, ys: Results) -> bool:
+    """Equal dtypes, shapes and bits; all NaN are alike."""
+    return len(xs) == len(ys) and all(map(_same, xs, ys))
+
+
+def _same(x: NDArray[Any], y: NDArray[Any]) -> bool:
+    if x.dtype != y.dtype or x.shape != y.shape:
+        return False
+    if x.dtype.kind != "f":
+        return bool((x == y).all())
+    both_nan = np.isnan(x) & np.isnan(y)
+    return bool((both_nan | ((x == y) & (np.signbit(x) == np.signbit(y)))).all())
+
+
+def summary(array: NDArray[Any]) -> str:
+    """Dtype and shape, and the elements or their range."""
+    head = f"{array.dtype} {array.shape}"
+    if array.size <= 8:
+        return f"{head} {array.tolist()}"
+    if array.dtype.kind == "b":
+        return f"{head} {int(array.sum())} true"
+    with np.errstate(all="ignore"):
+        mean = array.mean(dtype=float)
+    return f"{head} from {array.min()} to {array.max()}, mean {mean:.6g}"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
