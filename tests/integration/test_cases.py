@@ -1,0 +1,261 @@
+"""Faults that users of other compilers reported, each with the right value, interpreted and compiled.
+
+The number in a test's name and the reference in its docstring say which report.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from differential.harness import Compiled, assert_same, by_oracle, interpreted
+
+from jitdialects.bytecode import signature
+from jitdialects.bytecode.attributes import IndexSpec, Slice
+from jitdialects.bytecode.builder import FunctionBuilder, ProgramBuilder
+from jitdialects.bytecode.program import Program
+
+F32 = np.float32
+Body = Callable[[FunctionBuilder], object]
+
+
+def program(parameters: int, body: Body) -> Program:
+    builder = ProgramBuilder()
+    body(builder.function("main", parameters))
+    return builder.finish()
+
+
+def f32(*values: float) -> np.ndarray:
+    return np.array(values, F32)
+
+
+def everywhere(arguments: list[object], types: str, body: Body) -> list[np.ndarray]:
+    """The results, after checking that interpreter, compiled code (fused, unfused) and oracle agree."""
+    made = program(len(arguments), body)
+    want = by_oracle(made, arguments)
+    assert_same(interpreted(made, arguments), want, "interpreter")
+    for fuse in (True, False):
+        compiled = Compiled(made, signature.parse(f"main({types})"), fuse=fuse)
+        assert_same(compiled.run(arguments), want, f"compiled, fuse={fuse}")
+    return want
+
+
+def test_case_16_no_contraction_across_operators() -> None:
+    """jax-ml/jax#26147: x2 * x2 - x1 * x1 is 0 where x2 == x1; an FMA across the two gives less."""
+
+    def body(main: FunctionBuilder) -> None:
+        x1, s = main.parameters
+        x2 = main.apply("multiply", x1, main.apply("add", s, main.constant(1.0)))
+        squares = main.apply("multiply", x2, x2), main.apply("multiply", x1, x1)
+        main.returns(main.apply("subtract", *squares))
+
+    (d,) = everywhere([f32(0.1, 1e-3, 7.7), f32(0, 0, 0)], "f32[n], f32[n]", body)
+    assert d.tolist() == [0, 0, 0]
+
+
+@pytest.mark.parametrize("name", ["maximum", "minimum"])
+def test_case_19_nan_propagates_from_either_operand(name: str) -> None:
+    """pytorch/pytorch#93784: NaN survives max, min, relu and clamp; dtypes promote."""
+
+    def body(main: FunctionBuilder) -> None:
+        x, y = main.parameters
+        relu = main.apply("maximum", x, main.constant(0.0))
+        clamp = main.apply("minimum", relu, main.constant(6.0))
+        main.returns(main.apply(name, x, y), main.apply(name, y, x), relu, clamp)
+
+    results = everywhere([f32(np.nan, 1), f32(1, 2)], "f32[n], f32[n]", body)
+    assert all(np.isnan(r[0]) for r in results)
+    assert not any(np.isnan(r[1]) for r in results)
+
+
+def test_case_20_no_identity_of_maximum_is_folded() -> None:
+    """llvm/llvm-project#114594: max(-inf, x) is not x for a NaN, max(NaN, x) is NaN."""
+
+    def body(main: FunctionBuilder) -> None:
+        (x,) = main.parameters
+        bounds = (main.constant(b) for b in (-np.inf, np.inf, np.nan))
+        low, high, nan = bounds
+        main.returns(
+            main.apply("maximum", low, x),
+            main.apply("minimum", x, high),
+            main.apply("maximum", nan, x),
+        )
+
+    low, high, nan = everywhere([f32(np.nan, -1, -np.inf, np.inf)], "f32[n]", body)
+    assert np.isnan(low[0]) and np.isnan(high[0]) and np.isnan(nan).all()
+    assert low[1:].tolist() == [-1, -np.inf, np.inf] == high[1:].tolist()
+
+
+def test_case_22_signed_zeros_survive_simplification() -> None:
+    """llvm/llvm-project PR 212751: x + 0.0 is not x for -0.0; 0.0 - x is not a negation."""
+
+    def body(main: FunctionBuilder) -> None:
+        (x,) = main.parameters
+        plus, minus = main.constant(0.0), main.constant(-0.0)
+        main.returns(
+            main.apply("add", x, plus),
+            main.apply("add", x, minus),
+            main.apply("subtract", x, plus),
+            main.apply("subtract", plus, x),
+            main.apply("negative", x),
+        )
+
+    results = everywhere([f32(-0.0, 0.0)], "f32[n]", body)
+    signs = [np.signbit(r).tolist() for r in results]
+    assert signs == [[False, False], [True, False], [True, False], [False, False], [False, True]]
+
+
+def test_case_25_nan_times_false_is_nan() -> None:
+    """jax-ml/jax#12233: a product with a cast bool is no select."""
+
+    def body(main: FunctionBuilder) -> None:
+        x, c = main.parameters
+        cast = main.apply("cast", c, dtype="float32")
+        main.returns(main.apply("multiply", x, c), main.apply("multiply", x, cast))
+
+    arguments = [f32(np.nan, np.inf, -2), np.array([False, False, False])]
+    for result in everywhere(list(arguments), "f32[n], bool[n]", body):
+        assert np.isnan(result[:2]).all()
+        assert np.signbit(result[2]) and result[2] == 0
+
+
+def test_case_26_small_scores_survive_a_large_mask() -> None:
+    """jax-ml/jax#6566: scores + (-1 * 1e30 * (1 - mask)) is not reassociated."""
+
+    def body(main: FunctionBuilder) -> None:
+        scores, mask = main.parameters
+        off = main.apply("subtract", main.constant(1.0), mask)
+        large = main.apply("multiply", main.constant(-1.0), main.constant(1e30))
+        masked = main.apply("add", scores, main.apply("multiply", large, off))
+        largest = main.apply("max", masked, axis=-1, keepdims=True)
+        main.returns(main.apply("subtract", masked, largest))
+
+    (result,) = everywhere([f32(0.7, 0.5), f32(1, 1)], "f32[n], f32[n]", body)
+    assert result.tolist() == [0, float(F32(0.5) - F32(0.7))]
+
+
+def test_case_31_a_further_output_changes_no_other() -> None:
+    """pytorch/pytorch#114229: the same value alone and beside its operand."""
+
+    def body(keep: bool) -> Body:
+        def emit(main: FunctionBuilder) -> None:
+            a, b = main.parameters
+            m = main.apply("multiply", main.apply("divide", a, b), main.apply("tanh", a))
+            difference = main.apply("subtract", m, m)
+            largest = main.apply("max", difference)
+            main.returns(largest, difference, *([m] if keep else []))
+
+        return emit
+
+    arguments: list[object] = [f32(1, -3, 0, 1e-42, 2), f32(0, 7, 0, 3, 2)]
+    alone = everywhere(arguments, "f32[n], f32[n]", body(False))
+    beside = everywhere(arguments, "f32[n], f32[n]", body(True))
+    assert_same(alone, beside[:2], "with a further output")
+
+
+def test_case_44_shifts_past_the_width() -> None:
+    """pytorch/pytorch#143555: 1000 >> 64 is 0, constant or not."""
+    counts = np.array([31, 32, 63, 64, 65, 100, -1])
+
+    def body(main: FunctionBuilder) -> None:
+        x, y = main.parameters
+        constant = main.constant(64)
+        main.returns(
+            main.apply("right_shift", x, y),
+            main.apply("left_shift", x, y),
+            main.apply("right_shift", x, constant),
+            main.apply("left_shift", x, constant),
+        )
+
+    types = "i64[n], i64[n]"
+    right, left, right64, left64 = everywhere([np.full(7, 1000), counts], types, body)
+    assert right.tolist() == [0] * 7
+    assert left.tolist() == [1000 << 31, 1000 << 32, 0, 0, 0, 0, 0]
+    assert right64.tolist() == left64.tolist() == [0] * 7
+    right, _, right64, _ = everywhere([np.full(7, -1000), counts], types, body)
+    assert right.tolist() == right64.tolist() == [-1] * 7
+
+
+def test_case_47_a_fused_shift_is_arithmetic() -> None:
+    """pytorch/pytorch#127310: -1 made in the same kernel, shifted right by 31, stays -1."""
+
+    def body(main: FunctionBuilder) -> None:
+        x, y = main.parameters
+        made = main.apply("subtract", x, main.constant(1))
+        main.returns(main.apply("right_shift", made, y))
+
+    (result,) = everywhere([np.zeros(5, np.int64), np.full(5, 31)], "i64[n], i64[n]", body)
+    assert result.tolist() == [-1] * 5
+
+
+def test_case_67_a_store_comes_before_the_use_of_its_value() -> None:
+    """spcl/dace#1642: s[s <= 0.1] = 1, then s is used; and a slice set between two uses."""
+
+    def body(main: FunctionBuilder) -> None:
+        s, y = main.parameters
+        small = main.apply("less_equal", s, main.constant(0.1))
+        before = main.apply("multiply", s, y)
+        s = main.apply("where", small, main.constant(1.0), s)
+        after = main.apply("multiply", s, y)
+        stored = main.apply("setitem", s, main.constant(9.0), index=IndexSpec((Slice(0, 2),)))
+        main.returns(before, after, main.apply("add", stored, y), s)
+
+    arguments: list[object] = [f32(0.05, 0.5, -1), f32(2, 2, 2)]
+    before, after, added, s = everywhere(arguments, "f32[n], f32[n]", body)
+    assert before.tolist() == [float(F32(0.05) * 2), 1, -2]
+    assert after.tolist() == [2, 1, 2]
+    assert added.tolist() == [11, 11, 3]
+    assert s.tolist() == [1, 0.5, 1]
+
+
+def test_case_68_a_sum_of_sums_still_reads_the_inputs() -> None:
+    """spcl/dace#1561: T = X * Y with three axes, summed twice, is the total of the matrix product."""
+
+    def body(main: FunctionBuilder) -> None:
+        x, y = main.parameters  # (i, 1, k) and (j, k)
+        rows = main.apply("sum", main.apply("multiply", x, y), axis=-1, keepdims=False)
+        main.returns(rows, main.apply("sum", rows))
+
+    x, y = np.arange(6, dtype=F32).reshape(2, 3), np.arange(12, dtype=F32).reshape(4, 3)
+    rows, total = everywhere([x[:, None, :].copy(), y], "f32[i,1,k], f32[j,k]", body)
+    assert rows.tolist() == (x @ y.T).tolist()
+    assert float(total) == float((x @ y.T).sum())
+
+
+def test_case_73_a_sum_of_nothing_has_its_axis() -> None:
+    """microsoft/onnxruntime#8146: the keepdims sum of shape (0,) has shape (1,) and is +0."""
+
+    def body(main: FunctionBuilder) -> None:
+        (x,) = main.parameters
+        main.returns(
+            main.apply("sum", x, keepdims=True), main.apply("sum", x), main.apply("sum", x, axis=-1)
+        )
+
+    kept, total, last = everywhere([f32()], "f32[n]", body)
+    assert kept.shape == (1,) and total.shape == last.shape == ()
+    for result in (kept, total, last):
+        assert float(result.reshape(())) == 0 and not np.signbit(result).any()
+
+
+def test_case_77_lengths_of_zero() -> None:
+    """tracel-ai/burn#5310: empty chains, sums and products have a value."""
+
+    def chain(main: FunctionBuilder) -> None:
+        x, y = main.parameters
+        product = main.apply("multiply", main.apply("tanh", x), y)
+        main.returns(product, main.apply("sum", product, axis=-1), main.apply("matmul", y, x))
+
+    arguments: list[object] = [np.zeros((0, 4), F32), np.zeros((3, 0), F32)]
+
+    def product(main: FunctionBuilder) -> None:
+        main.returns(main.apply("matmul", *reversed(main.parameters)))
+
+    (zeros,) = everywhere(arguments, "f32[k,n], f32[m,k]", product)
+    assert zeros.shape == (3, 4) and not zeros.any() and not np.signbit(zeros).any()
+    empty: list[object] = [np.zeros((5, 3), F32), np.zeros((0, 5), F32)]
+    (nothing,) = everywhere(empty, "f32[k,n], f32[m,k]", product)
+    assert nothing.shape == (0, 3)
+    squares: list[object] = [np.zeros((0, 0), F32), np.zeros((0, 0), F32)]
+    values, sums, _ = everywhere(squares, "f32[k,k], f32[k,k]", chain)
+    assert values.shape == (0, 0) and sums.shape == (0,)
