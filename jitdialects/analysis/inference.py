@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from itertools import product
 from typing import TypeAlias
 
-from jitdialects.analysis.symbols import SymbolicFacts
+from jitdialects.analysis.symbols import INT64_MAX, INT64_MIN, SymbolicFacts
 from jitdialects.bytecode import dims
 from jitdialects.bytecode.definedness import reverse_postorder
 from jitdialects.bytecode.dims import Dim, Shape
@@ -29,7 +29,7 @@ from jitdialects.bytecode.dtypes import DType, promote
 from jitdialects.bytecode.lifetimes import live_at_entry
 from jitdialects.bytecode.operators import OPERATORS, Operator, shape_text, size_axis
 from jitdialects.bytecode.program import Constant, Function, Instruction
-from jitdialects.errors import CompileError, DTypeError, Error
+from jitdialects.errors import CompileError, DTypeError, Error, ShapeError
 
 Source: TypeAlias = tuple[str, int, int]
 """`("argument", k, 0)`, `("constant", k, 0)`, `("result", block, instruction)`, `("join", block, register)`."""
@@ -256,13 +256,17 @@ class _Inference:
         uses, dtypes = _typing(operator, instruction, held)
         shapes = [self.facts.resolve_shape(f.shape) for f in held]
         values = [None if f.value is None else self.facts.resolve(f.value) for f in held]
+        for value in values[operator.arity :]:
+            if value is not None:
+                error = ShapeError(f"{operator.name}: the size or index {value} is not an int64")
+                self.facts.require_representable(value, error)
         shape = operator.infer_shape(shapes, attributes, values, self.facts)
-        value: Dim | None = None
+        known: Dim | None = None
         if operator.name == "size":
-            value = shapes[0][size_axis("size", shapes[0], attributes)]
+            known = shapes[0][size_axis("size", shapes[0], attributes)]
         elif shape == () and all(d.name == "int64" for d in dtypes):
-            value = _known_value(operator.name, held, values)
-        return uses, Fact(dtypes, self.facts.resolve_shape(shape), value)
+            known = _known_value(operator.name, held, values)
+        return uses, Fact(dtypes, self.facts.resolve_shape(shape), known)
 
 
 def constant_fact(constant: Constant) -> Fact:
@@ -376,7 +380,7 @@ def _known_value(name: str, operands: Sequence[Fact], values: Sequence[Dim | Non
         return None
     value = function(*values)
     if isinstance(value, int):
-        return value if -(2**63) <= value < 2**63 else None  # it wraps, expressions do not
+        return value if INT64_MIN <= value <= INT64_MAX else None  # it wraps, expressions do not
     return value if _atoms(value) <= MAX_ATOMS else None
 
 

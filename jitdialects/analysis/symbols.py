@@ -10,7 +10,7 @@ raises. Everything else becomes a *guard*, a condition that the dispatcher check
 
 An equality is solved for one atom, which is replaced everywhere (`resolve`), so that equal sizes are equal
 expressions again and later questions about them find nothing to ask. Proofs are by intervals only: a size is
-at least 0, the value of an argument can be anything, and each `<=` guard tightens one atom.
+at least 0 and at most `MAX_SIZE`, the value of an argument is any int64, each `<=` guard tightens one atom.
 """
 
 from __future__ import annotations
@@ -24,6 +24,9 @@ from jitdialects.bytecode.signature import is_value_symbol
 from jitdialects.errors import CompileError
 
 INFINITY = math.inf
+INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
+MAX_SIZE = 2**60
+"""No axis is longer: its elements would not fit any address space, nor be visited in a lifetime."""
 Bound = int | float
 """An integer, or plus or minus infinity."""
 
@@ -107,6 +110,18 @@ class SymbolicFacts:
             self._resolved.clear()
             self._tighten(difference)
 
+    def require_representable(self, x: Dim, error: Exception) -> None:
+        """Demand that `x`, and every part of it that does not follow int64's wrapping, is an int64; then
+        the number and what wrapping arithmetic makes of it are the same."""
+        x = self.resolve(x)
+        if isinstance(x, int):
+            return
+        for atom, _ in x.terms:
+            for argument in atom.arguments if isinstance(atom, Apply) else ():
+                self.require_representable(argument, error)
+        self.require_at_most(INT64_MIN, x, error)
+        self.require_at_most(x, INT64_MAX, error)
+
     # ---- equalities --------------------------------------------------------------------------------
 
     def _solve(self, x: Dim, y: Dim, difference: Dim) -> None:
@@ -166,7 +181,7 @@ class SymbolicFacts:
         low: Bound
         high: Bound
         if isinstance(atom, Symbol):
-            low, high = (-INFINITY if is_value_symbol(atom.name) else 0), INFINITY
+            low, high = (INT64_MIN, INT64_MAX) if is_value_symbol(atom.name) else (0, MAX_SIZE)
         else:
             low, high = _function_interval(atom, *(self.interval(a) for a in atom.arguments))
         low, high = (

@@ -21,7 +21,8 @@ def constant_op(dtype: DType, value: NDArray[np.generic]) -> ConstantOp:
     data = value.tobytes()
     if dtype.name == "bool":
         data = data.replace(_TRUE, _PACKED_TRUE)
-    return ConstantOp(DenseIntOrFPElementsAttr(tensor, BytesAttr(data)), tensor)
+    elements = DenseIntOrFPElementsAttr(tensor, BytesAttr(data))
+    return ConstantOp.create(result_types=[tensor], properties={"value": elements})
 
 
 def constant_array(op: Operation) -> NDArray[np.generic]:

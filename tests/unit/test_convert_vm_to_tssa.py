@@ -231,6 +231,15 @@ def test_an_argument_as_a_slice_bound_is_never_baked() -> None:
         agrees(source, module, x, start)
 
 
+def test_an_index_that_may_wrap_is_guarded() -> None:
+    source = program(
+        "^entry:\n  %2 = const #1\n  %3 = add %1, %2\n  %4 = getitem %0, %3 {index = [$1:]}\n  return %4"
+    )
+    module = convert(source, "main(f32[n], int)")
+    assert guards(module) == [f"s1 <= {2**63 - 2}"]
+    agrees(source, module, np.arange(6, dtype=np.float32), 2)
+
+
 def test_a_value_that_changes_around_a_loop_is_unknown() -> None:
     source = program(
         """

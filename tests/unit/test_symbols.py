@@ -171,3 +171,17 @@ def test_at_most_that_never_holds(left: str, right: str) -> None:
 )
 def test_intervals_decide_min_and_max(text: str, simple: str) -> None:
     assert resolved(SymbolicFacts(["n", "s0"]), text) == simple
+
+
+def test_values_that_wrap_are_kept_out_by_guards() -> None:
+    facts = SymbolicFacts(["n", "s0"])
+    for harmless in ("7", "n + 1", "2 * n", "s0", "max(s0, n)"):
+        facts.require_representable(dims.parse(harmless), ERROR)
+    assert guards(facts) == []
+    facts.require_representable(dims.parse("s0 + 1"), ERROR)
+    facts.require_representable(dims.parse("min(2 * s0, n)"), ERROR)
+    assert guards(facts) == [
+        f"s0 <= {2**63 - 2}",
+        f"0 <= 2 * s0 + {2**63}",
+        f"2 * s0 <= {2**63 - 1}",
+    ]
