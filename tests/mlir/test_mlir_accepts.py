@@ -1,7 +1,7 @@
 """What our conversions to the llvm dialect print is accepted by MLIR's own mlir-opt.
 
-For every case below tests/filecheck/lowering whose RUN line goes down to the llvm dialect: its pipeline runs
-here, mlir-opt verifies the output. Run with `make test-mlir`; the program comes with the extra `mlir`.
+For every case below tests/filecheck/lowering whose RUN line goes down to the llvm dialect, and for the
+operations of upstream.py: the command runs here, mlir-opt verifies the output. Run with `make test-mlir`; the program comes with the extra `mlir`.
 """
 
 from __future__ import annotations
@@ -15,19 +15,22 @@ import pytest
 
 from jitdialects.testing.filecheck import execute, run_lines
 
-CASES = Path(__file__).parents[1] / "filecheck" / "lowering"
+FILECHECK = Path(__file__).parents[1] / "filecheck"
+OPERATIONS = FILECHECK / "dialects" / "upstream"
 MLIR_OPT = Path(sysconfig.get_path("purelib")) / "mlir" / "bin" / "mlir-opt"
 TO_LLVM = ("-to-llvm", "llvm-emit-packed-entry")
 
 
 def pipelines() -> list[tuple[Path, str]]:
-    """(file, command) of each RUN line whose last pass makes llvm operations and which must succeed."""
+    """(file, command) of each RUN line that must succeed and ends in operations that MLIR knows."""
     found: list[tuple[Path, str]] = []
-    for path in sorted(CASES.rglob("*.mlir")):
+    for path in sorted([*(FILECHECK / "lowering").rglob("*.mlir"), *OPERATIONS.glob("*.mlir")]):
         for line in run_lines(path.read_text()):
             command = line.split("|")[0].strip()
             words = shlex.split(command)
-            if words[0] == "jit-opt" and "-t" not in words and is_to_llvm(words):
+            if words[0] != "jit-opt" or "-t" in words:
+                continue
+            if path.parent == OPERATIONS or is_to_llvm(words):
                 found.append((path, command))
     return found
 

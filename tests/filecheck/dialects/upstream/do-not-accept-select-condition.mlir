@@ -1,0 +1,7 @@
+// RUN: not jit-opt %s --verify-each 2>&1 | filecheck %s
+
+// CHECK: arith.select needs vector<4xi1> to go with vector<4xf32>, not vector<3xi1>
+func.func @refused(%a: vector<4xf32>, %m: vector<3xi1>, %i: i32) {
+  %r = "arith.select"(%m, %a, %a) : (vector<3xi1>, vector<4xf32>, vector<4xf32>) -> vector<4xf32>
+  func.return
+}
