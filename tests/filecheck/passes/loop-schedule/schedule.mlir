@@ -1,0 +1,123 @@
+// RUN: jit-opt %s -p 'loop-schedule{features=x86-64-v3}' | filecheck %s
+// RUN: jit-opt %s -p 'loop-schedule{features=x86-64-v4}' | filecheck %s --check-prefix=V4
+// RUN: jit-opt %s -p 'loop-schedule{features=x86-64-v1}' | filecheck %s --check-prefix=V1
+// RUN: not jit-opt %s -p 'loop-schedule{features=z80}' 2>&1 | filecheck %s --check-prefix=UNKNOWN
+
+// UNKNOWN: loop-schedule: unknown features 'z80'; known are x86-64-v1, x86-64-v2, x86-64-v3, x86-64-v4
+
+// CHECK-LABEL: func.func @elementwise
+// CHECK:         kinds [parallel] schedule <vector = 8, unroll = 2> {
+// V4-LABEL:    func.func @elementwise
+// V4:            kinds [parallel] schedule <vector = 16, unroll = 2> {
+// V1-LABEL:    func.func @elementwise
+// V1:            kinds [parallel] schedule <vector = 4, unroll = 2> {
+func.func @elementwise(%x: memref<?xf32>, %y: memref<?xf32>, %n: index) {
+  %c0 = arith.constant 0 : index
+  loop.nest (%i) = (%c0) to (%n) step (1) kinds [parallel] {
+    %v = memref.load %x[%i] : memref<?xf32>
+    memref.store %v, %y[%i] : memref<?xf32>
+  }
+  func.return
+}
+
+// Half the lanes for twice the bytes.
+// CHECK-LABEL: func.func @wide_elements
+// CHECK:         kinds [parallel] schedule <vector = 4, unroll = 2> {
+func.func @wide_elements(%x: memref<?xi64>, %y: memref<?xi64>, %n: index) {
+  %c0 = arith.constant 0 : index
+  loop.nest (%i) = (%c0) to (%n) step (1) kinds [parallel] {
+    %v = memref.load %x[%i] : memref<?xi64>
+    memref.store %v, %y[%i] : memref<?xi64>
+  }
+  func.return
+}
+
+// The 32 lanes of a sum are one vector on every machine.
+// CHECK-LABEL: func.func @lanes_of_a_sum
+// CHECK:         kinds [parallel] schedule <vector = 32> {
+// V1-LABEL:    func.func @lanes_of_a_sum
+// V1:            kinds [parallel] schedule <vector = 32> {
+func.func @lanes_of_a_sum(%x: f32, %lanes: memref<32xf32>) {
+  %c0 = arith.constant 0 : index
+  %c32 = arith.constant 32 : index
+  loop.nest (%i) = (%c0) to (%c32) step (1) kinds [parallel] {
+    memref.store %x, %lanes[%i] : memref<32xf32>
+  }
+  func.return
+}
+
+// CHECK-LABEL: func.func @matmul
+// CHECK:         kinds [parallel, parallel] schedule <tile = [0, 16], order = [1, 0], vector = 16, jam = [6, 1]{{.*}}> {
+// CHECK:         kinds [reduction] {
+// V4-LABEL:    func.func @matmul
+// V4:            kinds [parallel, parallel] schedule <tile = [0, 32], order = [1, 0], vector = 32, jam = [8, 1]{{.*}}> {
+func.func @matmul(%A: memref<?x?xf32>, %B: memref<?x?xf32>, %C: memref<?x?xf32>, %m: index, %n: index, %K: index) {
+  %c0 = arith.constant 0 : index
+  %zero = arith.constant 0.0 : f32
+  loop.nest (%i, %j) = (%c0, %c0) to (%m, %n) step (1, 1) kinds [parallel, parallel] {
+    %acc = memref.alloca() : memref<f32>
+    memref.store %zero, %acc[] : memref<f32>
+    loop.nest (%k) = (%c0) to (%K) step (1) kinds [reduction] {
+      %a = memref.load %A[%i, %k] : memref<?x?xf32>
+      %b = memref.load %B[%k, %j] : memref<?x?xf32>
+      %s = memref.load %acc[] : memref<f32>
+      %t = math.fma %a, %b, %s : f32
+      memref.store %t, %acc[] : memref<f32>
+    }
+    %r = memref.load %acc[] : memref<f32>
+    memref.store %r, %C[%i, %j] : memref<?x?xf32>
+  }
+  func.return
+}
+
+// Nine rows are five and four, not six and three.
+// CHECK-LABEL: func.func @balanced_rows
+// CHECK:         jam = [5, 1]
+func.func @balanced_rows(%A: memref<?x?xf32>, %B: memref<?x?xf32>, %C: memref<?x?xf32>, %n: index, %K: index) {
+  %c0 = arith.constant 0 : index
+  %c9 = arith.constant 9 : index
+  %zero = arith.constant 0.0 : f32
+  loop.nest (%i, %j) = (%c0, %c0) to (%c9, %n) step (1, 1) kinds [parallel, parallel] {
+    %acc = memref.alloca() : memref<f32>
+    memref.store %zero, %acc[] : memref<f32>
+    loop.nest (%k) = (%c0) to (%K) step (1) kinds [reduction] {
+      %b = memref.load %B[%k, %j] : memref<?x?xf32>
+      memref.store %b, %acc[] : memref<f32>
+    }
+    %r = memref.load %acc[] : memref<f32>
+    memref.store %r, %C[%i, %j] : memref<?x?xf32>
+  }
+  func.return
+}
+
+// CHECK-LABEL: func.func @do_not_vectorise_strided_elements
+// CHECK:         kinds [parallel] {
+func.func @do_not_vectorise_strided_elements(%x: memref<?xf32, strided<[?], offset: ?>>, %y: memref<?xf32>, %n: index) {
+  %c0 = arith.constant 0 : index
+  loop.nest (%i) = (%c0) to (%n) step (1) kinds [parallel] {
+    %v = memref.load %x[%i] : memref<?xf32, strided<[?], offset: ?>>
+    memref.store %v, %y[%i] : memref<?xf32>
+  }
+  func.return
+}
+
+// CHECK-LABEL: func.func @do_not_vectorise_reductions
+// CHECK:         kinds [reduction] {
+func.func @do_not_vectorise_reductions(%x: memref<?xf32>, %y: memref<?xf32>, %n: index) {
+  %c0 = arith.constant 0 : index
+  loop.nest (%i) = (%c0) to (%n) step (1) kinds [reduction] {
+    %v = memref.load %x[%i] : memref<?xf32>
+    memref.store %v, %y[%i] : memref<?xf32>
+  }
+  func.return
+}
+
+// CHECK-LABEL: func.func @do_not_overrule_a_schedule
+// CHECK:         kinds [parallel] schedule <unroll = 3> {
+func.func @do_not_overrule_a_schedule(%x: f32, %y: memref<?xf32>, %n: index) {
+  %c0 = arith.constant 0 : index
+  loop.nest (%i) = (%c0) to (%n) step (1) kinds [parallel] schedule <unroll = 3> {
+    memref.store %x, %y[%i] : memref<?xf32>
+  }
+  func.return
+}

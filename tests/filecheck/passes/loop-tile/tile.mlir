@@ -1,0 +1,65 @@
+// RUN: jit-opt %s -p loop-tile | filecheck %s
+
+// The last axis is split: whole tiles without a minimum, then the ragged one.
+// CHECK-LABEL: func.func @whole_and_ragged_tiles
+// CHECK:         %[[REST:.*]] = arith.remui
+// CHECK:         loop.nest (%i, %j) = (%c0, %{{.*}}) to (%m, %[[MAIN:.*]]) step (1, 16) kinds [parallel, parallel] schedule <order = [1, 0], jam = [6, 1]> {
+// CHECK-NEXT:      %{{.*}} = arith.constant 16 : index
+// CHECK-NEXT:      %[[END:.*]] = arith.addi %j, %{{.*}} : index
+// CHECK-NEXT:      loop.nest (%[[J:.*]]) = (%j) to (%[[END]]) step (1) kinds [parallel] schedule <vector = 16> {
+// CHECK-NEXT:        memref.store %x, %out[%i, %[[J]]] : memref<?x?xf32>
+// CHECK:         loop.nest (%[[I:.*]], %[[JT:.*]]) = (%c0, %[[MAIN]]) to (%m, %n) step (1, 16) kinds [parallel, parallel] schedule <order = [1, 0], jam = [6, 1]> {
+// CHECK:           %[[FULL:.*]] = arith.addi %[[JT]], %{{.*}} : index
+// CHECK-NEXT:      %[[LAST:.*]] = arith.minsi %[[FULL]], %n : index
+// CHECK-NEXT:      loop.nest (%[[J:.*]]) = (%[[JT]]) to (%[[LAST]]) step (1) kinds [parallel] schedule <vector = 16> {
+// CHECK-NEXT:        memref.store %x, %out[%[[I]], %[[J]]] : memref<?x?xf32>
+func.func @whole_and_ragged_tiles(%out: memref<?x?xf32>, %x: f32, %m: index, %n: index) {
+  %c0 = arith.constant 0 : index
+  loop.nest (%i, %j) = (%c0, %c0) to (%m, %n) step (1, 1) kinds [parallel, parallel] schedule <tile = [0, 16], order = [1, 0], vector = 16, jam = [6, 1]> {
+    memref.store %x, %out[%i, %j] : memref<?x?xf32>
+  }
+  func.return
+}
+
+// A size that divides leaves no ragged tile, and no axis is left outside that has one tile only.
+// CHECK-LABEL: func.func @tiles_that_divide
+// CHECK:         loop.nest (%i) = (%{{.*}}) to (%{{.*}}) step (4) kinds [parallel] {
+// CHECK:           loop.nest (%[[I:.*]], %j) = (%i, %c0) to (%{{.*}}, %c8) step (1, 1) kinds [parallel, parallel] {
+// CHECK-NOT:     loop.nest
+func.func @tiles_that_divide(%out: memref<?x?xf32>, %x: f32) {
+  %c0 = arith.constant 0 : index
+  %c8 = arith.constant 8 : index
+  loop.nest (%i, %j) = (%c0, %c0) to (%c8, %c8) step (1, 1) kinds [parallel, parallel] schedule <tile = [4, 8]> {
+    memref.store %x, %out[%i, %j] : memref<?x?xf32>
+  }
+  func.return
+}
+
+// A ragged tile of an axis that is not the last ends at the bound; its step is kept.
+// CHECK-LABEL: func.func @ragged_rows
+// CHECK:         loop.nest (%i, %j) = (%a, %a) to (%n, %n) step (8, 1) kinds [parallel, reduction] {
+// CHECK:           %[[FULL:.*]] = arith.addi %i, %{{.*}} : index
+// CHECK-NEXT:      %[[LAST:.*]] = arith.minsi %[[FULL]], %n : index
+// CHECK-NEXT:      loop.nest (%{{.*}}) = (%i) to (%[[LAST]]) step (2) kinds [parallel] {
+func.func @ragged_rows(%out: memref<?x?xf32>, %x: f32, %a: index, %n: index) {
+  loop.nest (%i, %j) = (%a, %a) to (%n, %n) step (2, 1) kinds [parallel, reduction] schedule <tile = [4, 0]> {
+    memref.store %x, %out[%i, %j] : memref<?x?xf32>
+  }
+  func.return
+}
+
+// CHECK-LABEL: func.func @do_not_tile_a_reduction
+// CHECK:         loop.nest (%i, %k) = (%a, %a) to (%n, %n) step (1, 1) kinds [parallel, reduction] schedule <tile = [4, 4]> attributes {loop.remark = "loop-tile: a tiled axis is a reduction, and its order is meaning"} {
+func.func @do_not_tile_a_reduction(%a: index, %n: index) {
+  loop.nest (%i, %k) = (%a, %a) to (%n, %n) step (1, 1) kinds [parallel, reduction] schedule <tile = [4, 4]> {
+  }
+  func.return
+}
+
+// CHECK-LABEL: func.func @do_not_tile_without_being_asked
+// CHECK:         loop.nest (%i) = (%a) to (%n) step (1) kinds [parallel] schedule <vector = 8> {
+func.func @do_not_tile_without_being_asked(%a: index, %n: index) {
+  loop.nest (%i) = (%a) to (%n) step (1) kinds [parallel] schedule <vector = 8> {
+  }
+  func.return
+}
