@@ -1,0 +1,126 @@
+// RUN: jit-opt %s -p tssa-fuse,tssa-bufferize,convert-tssa-to-loop | filecheck %s
+
+// Three plain loops, and the blocks of 512 that the sum is defined by. K = 0 runs the outer one once.
+// CHECK-LABEL: func.func @a_product_is_three_plain_loops
+// CHECK:         %[[K:.*]] = memref.dim %x,
+// CHECK:         %[[ONCE:.*]] = arith.maxsi %[[K]], %{{.*}} : index
+// CHECK:         loop.nest (%[[I:.*]], %[[J:.*]]) = ({{.*}}) step (1, 1) kinds [parallel, parallel] {
+// CHECK-NEXT:      %[[TOTAL:.*]] = memref.alloca() : memref<f32>
+// CHECK-NEXT:      %[[ACC:.*]] = memref.alloca() : memref<f32>
+// CHECK-NEXT:      memref.store %[[NEG0:.*]], %[[TOTAL]][]
+// CHECK-NEXT:      loop.nest (%[[B:.*]]) = (%{{.*}}) to (%[[ONCE]]) step (512) kinds [reduction] {
+// CHECK-NEXT:        memref.store %[[ZERO:.*]], %[[ACC]][]
+// CHECK-NEXT:        %[[NEXT:.*]] = arith.addi %[[B]], %{{.*}} : index
+// CHECK-NEXT:        %[[E:.*]] = arith.minsi %[[NEXT]], %[[K]] : index
+// CHECK-NEXT:        loop.nest (%[[P:.*]]) = (%[[B]]) to (%[[E]]) step (1) kinds [reduction] {
+// CHECK-NEXT:          %[[X:.*]] = memref.load %x[%[[I]], %[[P]]]
+// CHECK-NEXT:          %[[W:.*]] = memref.load %w[%[[P]], %[[J]]]
+// CHECK-NEXT:          %[[A:.*]] = memref.load %[[ACC]][]
+// CHECK-NEXT:          %[[F:.*]] = math.fma %[[X]], %[[W]], %[[A]] : f32
+// CHECK-NEXT:          memref.store %[[F]], %[[ACC]][]
+// CHECK-NEXT:        }
+// CHECK-NEXT:        %[[T:.*]] = memref.load %[[TOTAL]][]
+// CHECK-NEXT:        %[[A2:.*]] = memref.load %[[ACC]][]
+// CHECK-NEXT:        %[[S:.*]] = arith.addf %[[T]], %[[A2]] : f32
+// CHECK-NEXT:        memref.store %[[S]], %[[TOTAL]][]
+// CHECK-NEXT:      }
+// CHECK-NEXT:      %[[R:.*]] = memref.load %[[TOTAL]][]
+// CHECK-NEXT:      %[[BIAS:.*]] = memref.load %b[%[[J]]]
+// CHECK-NEXT:      %[[Y:.*]] = arith.addf %[[R]], %[[BIAS]] : f32
+// CHECK-NEXT:      memref.store %[[Y]], %out0[%[[I]], %[[J]]]
+func.func @a_product_is_three_plain_loops(%x: tensor<4x?xf32, #tssa.dims<[4, k]>>,
+    %w: tensor<?x2xf32, #tssa.dims<[k, 2]>>, %b: tensor<2xf32>) -> tensor<4x2xf32> {
+  %0 = tssa.matmul %x, %w
+    : (tensor<4x?xf32, #tssa.dims<[4, k]>>, tensor<?x2xf32, #tssa.dims<[k, 2]>>) -> tensor<4x2xf32>
+  %1 = tssa.broadcast %b : (tensor<2xf32>) -> tensor<4x2xf32>
+  %2 = tssa.add %0, %1 : (tensor<4x2xf32>, tensor<4x2xf32>) -> tensor<4x2xf32>
+  func.return %2 : tensor<4x2xf32>
+}
+
+// CHECK-LABEL: func.func @integers_need_no_blocks
+// CHECK:         loop.nest (%{{.*}}, %{{.*}}) = ({{.*}}) step (1, 1) kinds [parallel, parallel] {
+// CHECK:           loop.nest (%{{.*}}) = ({{.*}}) step (1) kinds [reduction] {
+// CHECK:             arith.muli
+// CHECK-NEXT:        arith.addi
+func.func @integers_need_no_blocks(%x: tensor<4x8xi64>, %w: tensor<8x2xi64>) -> tensor<4x2xi64> {
+  %0 = tssa.matmul %x, %w : (tensor<4x8xi64>, tensor<8x2xi64>) -> tensor<4x2xi64>
+  func.return %0 : tensor<4x2xi64>
+}
+
+// One block: lanes from -0.0, chunks of 32, a ragged chunk, halves; then + (+0.0).
+// CHECK-LABEL: func.func @a_short_sum_is_one_block
+// CHECK:         loop.nest (%[[I:.*]]) = ({{.*}}) step (1) kinds [parallel] {
+// CHECK-NEXT:      %[[L:.*]] = memref.alloca() : memref<32xf32>
+// CHECK-NEXT:      loop.nest
+// CHECK-NEXT:        memref.store %{{.*}}, %[[L]]
+// CHECK:           loop.nest (%[[C:.*]]) = ({{.*}}) step (32) kinds [reduction] {
+// CHECK-NEXT:        loop.nest (%[[N:.*]]) = ({{.*}}) step (1) kinds [parallel] {
+// CHECK-NEXT:          %[[A:.*]] = memref.load %[[L]][%[[N]]]
+// CHECK-NEXT:          %[[P:.*]] = arith.addi %[[C]], %[[N]] : index
+// CHECK-NEXT:          %[[V:.*]] = memref.load %x[%[[I]], %[[P]]]
+// CHECK-NEXT:          %[[S:.*]] = arith.addf %[[A]], %[[V]] : f32
+// CHECK-NEXT:          memref.store %[[S]], %[[L]][%[[N]]]
+// CHECK:           loop.nest {{.*}} kinds [parallel] {
+// CHECK-COUNT-5:   loop.nest {{.*}} kinds [parallel] {
+// CHECK-NOT:       loop.nest
+// CHECK-NOT:       math.cttz
+// CHECK:           func.return
+func.func @a_short_sum_is_one_block(%x: tensor<4x70xf32>) -> tensor<4xf32> {
+  %0 = tssa.sum %x {axes = array<i64: 1>} : (tensor<4x70xf32>) -> tensor<4xf32>
+  func.return %0 : tensor<4xf32>
+}
+
+// Lanes without elements stay at what changes nothing, so folding them is left out.
+// CHECK-LABEL: func.func @a_sum_of_ten_folds_ten_lanes
+// CHECK-NOT:     step (32)
+// CHECK-COUNT-6: loop.nest {{.*}} kinds [parallel] {
+// CHECK:         func.return
+func.func @a_sum_of_ten_folds_ten_lanes(%x: tensor<10xf32>) -> tensor<f32> {
+  %0 = tssa.sum %x {axes = array<i64: 0>} : (tensor<10xf32>) -> tensor<f32>
+  func.return %0 : tensor<f32>
+}
+
+// Blocks are joined by the binary tree that is aligned at 0, with a stack of partial sums.
+// CHECK-LABEL: func.func @a_long_sum_joins_blocks_by_a_tree
+// CHECK:         %[[STACK:.*]] = memref.alloca() : memref<64xf32>
+// CHECK:         loop.nest (%[[B:.*]]) = ({{.*}}) step (1) kinds [reduction] {
+// CHECK:           %[[PAIRS:.*]] = math.cttz %{{.*}} : i64
+// CHECK:           loop.nest (%[[T:.*]]) = ({{.*}}) step (1) kinds [reduction] {
+// CHECK-NEXT:        %[[W:.*]] = memref.load %[[STACK]][%[[T]]]
+// CHECK-NEXT:        %[[S:.*]] = memref.load %[[SUM:.*]][]
+// CHECK-NEXT:        %[[R:.*]] = arith.addf %[[W]], %[[S]] : f32
+// CHECK-NEXT:        memref.store %[[R]], %[[SUM]][]
+// CHECK:         math.ctlz
+// CHECK:         loop.nest (%{{.*}}) = ({{.*}}) step (1) kinds [reduction] {
+// CHECK:           arith.select
+func.func @a_long_sum_joins_blocks_by_a_tree(%x: tensor<?xf32, #tssa.dims<[n]>>) -> tensor<f32> {
+  %0 = tssa.sum %x {axes = array<i64: 0>} : (tensor<?xf32, #tssa.dims<[n]>>) -> tensor<f32>
+  func.return %0 : tensor<f32>
+}
+
+// All axes of a contiguous buffer are one axis in C order.
+// CHECK-LABEL: func.func @a_sum_of_all_axes_is_one_axis
+// CHECK:         memref.reinterpret_cast %x to offset: [0], sizes: [280], strides: [1]
+func.func @a_sum_of_all_axes_is_one_axis(%x: tensor<4x70xf32>) -> tensor<f32> {
+  %0 = tssa.sum %x {axes = array<i64: 0, 1>} : (tensor<4x70xf32>) -> tensor<f32>
+  func.return %0 : tensor<f32>
+}
+
+// CHECK-LABEL: func.func @a_maximum_starts_below_everything
+// CHECK:         %{{.*}} = arith.constant 0xff800000 : f32
+// CHECK:         arith.maximumf
+// CHECK-NOT:     arith.addf
+// CHECK:         func.return
+func.func @a_maximum_starts_below_everything(%x: tensor<70xf32>) -> tensor<f32> {
+  %0 = tssa.max %x {axes = array<i64: 0>} : (tensor<70xf32>) -> tensor<f32>
+  func.return %0 : tensor<f32>
+}
+
+// A dot product is a sum in which each lane is a chain of fma.
+// CHECK-LABEL: func.func @a_dot_product_is_a_sum
+// CHECK:         memref.alloca() : memref<32xf32>
+// CHECK:         math.fma %{{.*}}, %{{.*}}, %{{.*}} : f32
+func.func @a_dot_product_is_a_sum(%x: tensor<4x70xf32>, %y: tensor<70xf32>) -> tensor<4xf32> {
+  %0 = tssa.matmul %x, %y : (tensor<4x70xf32>, tensor<70xf32>) -> tensor<4xf32>
+  func.return %0 : tensor<4xf32>
+}
