@@ -105,7 +105,7 @@ class KernelCache:
                 continue
             found = list(_field_differences(key, entry.key))
             found += differences(entry.kernel, parse(key.signature), values)
-            lines.append(f"{entry.key.signature}: {'; '.join(found) or 'fits'}")
+            lines.append(f"{entry.key.signature}: {'; '.join(found) or 'fits now'}")
         if not lines:
             return f"no entry for this bytecode (fingerprint {key.fingerprint[:8]})"
         return "\n".join(lines)

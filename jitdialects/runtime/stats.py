@@ -125,6 +125,7 @@ def stats() -> dict[str, Any]:
     return {
         "compiles": total.compiles,
         "compile_seconds": total.compile_seconds,
+        "compile_cpu_seconds": total.compile_cpu_seconds,
         "cache_hits": total.hits,
         "cache_misses": total.misses,
         **total.rates(),

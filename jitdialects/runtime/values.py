@@ -53,6 +53,8 @@ def from_argument(argument: object, position: int, who: str) -> Value:
     """
     where = f"argument {position} of {who}"
     if isinstance(argument, np.ndarray | np.generic):
+        if isinstance(argument, np.ndarray) and type(argument) is not np.ndarray:
+            _refuse_masks(cast(Any, argument), where)
         view: Array = np.asarray(cast(Any, argument)).view()
         if view.dtype not in STRONG:
             raise _unsupported(view, where)
@@ -68,6 +70,13 @@ def from_argument(argument: object, position: int, who: str) -> Value:
         f"{where}: {type(argument).__name__} is neither a NumPy array nor a Python number; "
         "convert with numpy.asarray"
     )
+
+
+def _refuse_masks(argument: object, where: str) -> None:
+    if isinstance(argument, np.ma.MaskedArray):
+        raise ArgumentError(
+            f"{where}: masked arrays are not supported; fill it first with filled()"
+        )
 
 
 def _unsupported(array: Array, where: str) -> DTypeError:

@@ -284,6 +284,7 @@ def test_the_first_failing_instruction_raises_with_its_location() -> None:
         (np.zeros(2), DTypeError, "float64 is not supported .* cast with astype"),
         (np.zeros(2, ">f4"), DTypeError, r"foreign byte order \(>f4\).* astype\('float32'\)"),
         (np.array(["a"]), DTypeError, "not supported"),
+        (np.ma.array([1.0]), ArgumentError, "masked arrays are not supported; fill it"),
     ],
 )
 def test_arguments_that_are_refused(argument: object, error: type[Error], message: str) -> None:
