@@ -1,7 +1,8 @@
 """Runs `tssa` functions on NumPy arrays, to compare what they mean before and after a pass.
 
-Shares no code with the passes: min, max, casts and shifts are written element by element in Python. exp, tanh, sums
-and products of matrices are NumPy's, which is enough to compare a function with its rewritten self.
+Shares no code with the passes: min, max, casts and shifts are written element by element in Python.
+exp, tanh, sums and products of matrices are NumPy's, which is enough to compare a function with its
+rewritten self.
 """
 
 from __future__ import annotations

@@ -1,16 +1,18 @@
 """Types, shapes, known integers and SSA sources of every register, for one signature.
 
-Abstract interpretation of one bytecode function without calls and destroys, to a fixpoint over its loops.
-What is known of a register is a `Held`: the *source* of its value and a `Fact` about it.
+Abstract interpretation of one bytecode function without calls and destroys, to a fixpoint over its
+loops. What is known of a register is a `Held`: the *source* of its value and a `Fact` about it.
 
-- A source is an argument, a constant, the result of an instruction, or a join: block b joins register r where
-  different sources reach it. Only live registers are looked at, so joins are the block arguments of pruned SSA.
-- A fact is the set of dtypes the value may have, its shape, and its value if that is an integer expression over
-  sizes and arguments. Around loops dtypes grow, a value that changes becomes unknown, a shape must not change.
+- A source is an argument, a constant, the result of an instruction, or a join: block b joins
+  register r where different sources reach it. Only live registers are looked at, so joins are the
+  block arguments of pruned SSA.
+- A fact is the set of dtypes the value may have, its shape, and its value if that is an integer
+  expression over sizes and arguments. Around loops dtypes grow, a value that changes becomes
+  unknown, a shape must not change.
 
-Sources and facts start optimistic (only the edges seen so far count) and move one way, hence it ends.
-Python scalars are weak: a register that is weak on one path and strong on another is carried as strong, which is
-right as long as every use treats both alike; a use that would not is refused.
+Sources and facts start optimistic (only the edges seen so far count) and move one way, hence it
+ends. Python scalars are weak: a register that is weak on one path and strong on another is carried
+as strong, which is right as long as every use treats both alike; a use that would not is refused.
 """
 
 from __future__ import annotations
@@ -32,7 +34,8 @@ from jitdialects.bytecode.program import Constant, Function, Instruction
 from jitdialects.errors import CompileError, DTypeError, Error, ShapeError
 
 Source: TypeAlias = tuple[str, int, int]
-"""`("argument", k, 0)`, `("constant", k, 0)`, `("result", block, instruction)`, `("join", block, register)`."""
+"""`("argument", k, 0)`, `("constant", k, 0)`, `("result", block, instruction)`, `("join", block,
+register)`."""
 
 MAX_ATOMS = 32
 """Integer expressions with more atoms than this are not followed."""
@@ -48,7 +51,8 @@ class Fact:
 
     @property
     def dtype(self) -> DType:
-        """The dtype in which the value is carried: the strong one, or the wider of the weak ones."""
+        """The dtype in which the value is carried: the strong one, or the wider of the weak
+        ones."""
         return max(self.dtypes, key=lambda d: (not d.weak, d.name == "int64"))
 
     @property
@@ -70,7 +74,8 @@ State: TypeAlias = Mapping[int, Held]
 
 @dataclass(frozen=True)
 class Step:
-    """An instruction that computes or branches. `uses` are the dtypes in which it takes its data operands."""
+    """An instruction that computes or branches. `uses` are the dtypes in which it takes its data
+    operands."""
 
     instruction: Instruction
     operands: tuple[Held, ...]
@@ -80,7 +85,8 @@ class Step:
 
 @dataclass
 class Inferred:
-    """The fixpoint. Blocks are named by their number in the function; unreachable ones are absent."""
+    """The fixpoint. Blocks are named by their number in the function; unreachable ones are
+    absent."""
 
     order: Sequence[int]
     """Reverse postorder."""
@@ -118,8 +124,8 @@ def infer(
     arguments: Sequence[Fact],
     facts: SymbolicFacts,
 ) -> Inferred:
-    """Run to the fixpoint; guards accumulate in `facts`. `CompileError` where an error is certain or
-    where shapes or dtypes cannot be settled before running."""
+    """Run to the fixpoint; guards accumulate in `facts`. `CompileError` where an error is certain
+    or where shapes or dtypes cannot be settled before running."""
     return _Inference(function, constants, arguments, facts).run()
 
 
@@ -159,8 +165,9 @@ class _Inference:
         return self.out
 
     def _find_trivial_joins(self) -> None:
-        """A join was made when two sources met; those of an outer loop may have become one since. (Braun et
-        al., "Simple and Efficient Construction of Static Single Assignment Form", 2013, section 3.1)"""
+        """A join was made when two sources met; those of an outer loop may have become one since.
+        (Braun et al., "Simple and Efficient Construction of Static Single Assignment Form", 2013,
+        section 3.1)"""
         pending = set(self.joined)
         changed = True
         while changed:
@@ -174,7 +181,7 @@ class _Inference:
                     pending.discard((block, register))
                     changed = True
 
-    # ---- joins -------------------------------------------------------------------------------------
+    # ---- joins ---------------------------------------------------------------------------------
 
     def _entry(self, block: int) -> dict[int, Held]:
         states = self.incoming[block].values()
@@ -204,14 +211,14 @@ class _Inference:
         left, right = self.facts.resolve_shape(x.shape), self.facts.resolve_shape(y.shape)
         if left != right:
             raise CompileError(
-                f"{where} has shape {shape_text(left)} on one path and {shape_text(right)} on another; "
-                "give it one shape, for example with broadcast_to before the branch"
+                f"{where} has shape {shape_text(left)} on one path and {shape_text(right)} on "
+                "another; give it one shape, for example with broadcast_to before the branch"
             )
         values = {None if v is None else self.facts.resolve(v) for v in (x.value, y.value)}
         value = values.pop() if len(values) == 1 else None
         return Fact(_join_dtypes(x.dtypes | y.dtypes, where), left, value)
 
-    # ---- instructions ------------------------------------------------------------------------------
+    # ---- instructions --------------------------------------------------------------------------
 
     def _block(self, block: int, entry: State) -> dict[int, Held]:
         state = dict(entry)
@@ -276,7 +283,7 @@ def constant_fact(constant: Constant) -> Fact:
     return Fact(frozenset({constant.dtype}), shape, int(constant.value) if integer else None)
 
 
-# ---- dtypes --------------------------------------------------------------------------------------
+# ---- dtypes ------------------------------------------------------------------------------------
 
 
 def _join_dtypes(dtypes: frozenset[DType], where: str) -> frozenset[DType]:
@@ -351,7 +358,7 @@ def _check_terminator(opcode: str, operands: Sequence[Held]) -> None:
         raise CompileError(f"{opcode} cannot branch on {kinds}; cast it first")
 
 
-# ---- values --------------------------------------------------------------------------------------
+# ---- values ------------------------------------------------------------------------------------
 
 
 def _itself(x: Dim) -> Dim:

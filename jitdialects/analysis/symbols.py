@@ -1,16 +1,18 @@
 """What a compiled function may assume of its sizes, collected while its shapes are inferred.
 
 `SymbolicFacts` answers the questions of the shape rules (`operators.ShapeFacts`) for expressions. A
-question that the expressions themselves settle costs nothing: provably true is accepted, provably false
-raises. Everything else becomes a *guard*, a condition that the dispatcher checks before every call:
+question that the expressions themselves settle costs nothing: provably true is accepted, provably
+false raises. Everything else becomes a *guard*, a condition that the dispatcher checks before every
+call:
 
     f32[n] + f32[m]     guard n == m, and from now on m is written n
     f32[n] + f32[8]     guard n == 8, and n is 8
     max of f32[n]       guard 1 <= n
 
-An equality is solved for one atom, which is replaced everywhere (`resolve`), so that equal sizes are equal
-expressions again and later questions about them find nothing to ask. Proofs are by intervals only: a size is
-at least 0 and at most `MAX_SIZE`, the value of an argument is any int64, each `<=` guard tightens one atom.
+An equality is solved for one atom, which is replaced everywhere (`resolve`), so that equal sizes
+are equal expressions again and later questions about them find nothing to ask. Proofs are by
+intervals only: a size is at least 0 and at most `MAX_SIZE`, the value of an argument is any int64,
+each `<=` guard tightens one atom.
 """
 
 from __future__ import annotations
@@ -32,8 +34,8 @@ Bound = int | float
 
 
 class SymbolicFacts:
-    """Implements `operators.ShapeFacts`. `symbols` are the names of sizes and values in the order of
-    the signature: of two equal ones the earlier represents both, a size before a value."""
+    """Implements `operators.ShapeFacts`. `symbols` are the names of sizes and values in the order
+    of the signature: of two equal ones the earlier represents both, a size before a value."""
 
     def __init__(self, symbols: Iterable[str]) -> None:
         ordered = sorted(symbols, key=is_value_symbol)
@@ -43,7 +45,8 @@ class SymbolicFacts:
         self._at_most: dict[Atom, int] = {}
         self._resolved: dict[Shape, Shape] = {}  # under the guards of now
         self.guards: list[tuple[str, Dim, Dim]] = []
-        """`(relation, left, right)`, relation `==` or `<=`, in the order in which they were needed."""
+        """`(relation, left, right)`, relation `==` or `<=`, in the order in which they were
+        needed."""
 
     def resolve(self, x: Dim) -> Dim:
         """`x` in terms of representatives only."""
@@ -72,7 +75,8 @@ class SymbolicFacts:
         return rebuilt if single is None else self._solved.get(single, rebuilt)
 
     def _rebuild(self, function: str, left: Dim, right: Dim) -> Dim:
-        """`function(left, right)`, without it where intervals decide which side a min or max takes."""
+        """`function(left, right)`, without it where intervals decide which side a min or max
+        takes."""
         if function == "mul":
             return dims.mul(left, right)
         if function in ("min", "max"):
@@ -81,7 +85,7 @@ class SymbolicFacts:
                 return left if (low >= 0) == (function == "max") else right
         return dims.apply(function, left, right)
 
-    # ---- the questions -----------------------------------------------------------------------------
+    # ---- the questions -------------------------------------------------------------------------
 
     def require_equal(self, x: Dim, y: Dim, error: Exception) -> Dim:
         """The common size of `x` and `y`; `error` if they differ for all values of the symbols."""
@@ -111,8 +115,8 @@ class SymbolicFacts:
             self._tighten(difference)
 
     def require_representable(self, x: Dim, error: Exception) -> None:
-        """Demand that `x`, and every part of it that does not follow int64's wrapping, is an int64; then
-        the number and what wrapping arithmetic makes of it are the same."""
+        """Demand that `x`, and every part of it that does not follow int64's wrapping, is an int64;
+        then the number and what wrapping arithmetic makes of it are the same."""
         x = self.resolve(x)
         if isinstance(x, int):
             return
@@ -122,7 +126,7 @@ class SymbolicFacts:
         self.require_at_most(INT64_MIN, x, error)
         self.require_at_most(x, INT64_MAX, error)
 
-    # ---- equalities --------------------------------------------------------------------------------
+    # ---- equalities ----------------------------------------------------------------------------
 
     def _solve(self, x: Dim, y: Dim, difference: Dim) -> None:
         """Record `x == y` and replace one atom by what the equation says it is."""
@@ -164,7 +168,7 @@ class SymbolicFacts:
         if isinstance(high, int):
             self._tighten(dims.sub(high, value))
 
-    # ---- intervals ---------------------------------------------------------------------------------
+    # ---- intervals -----------------------------------------------------------------------------
 
     def interval(self, x: Dim) -> tuple[Bound, Bound]:
         """Numbers between which `x` lies whenever the guards hold."""
@@ -203,7 +207,7 @@ class SymbolicFacts:
             self._at_most[atom] = min(bound, self._at_most.get(atom, bound))
 
 
-# ---- expressions -----------------------------------------------------------------------------------
+# ---- expressions -------------------------------------------------------------------------------
 
 
 def _of(atom: Atom) -> Expr:

@@ -4,8 +4,9 @@
                                                g0.entry: ...; %2 = move %7; br a.1     (return %7)
                                                a.1:  rest
 
-Registers of each inlined body are fresh ones. A function that calls itself, on whatever way, is refused, and so is
-a result of more than `MAX_INSTRUCTIONS`: inlining doubles at each level of f calling g twice.
+Registers of each inlined body are fresh ones. A function that calls itself, on whatever way, is
+refused, and so is a result of more than `MAX_INSTRUCTIONS`: inlining doubles at each level of f
+calling g twice.
 """
 
 from __future__ import annotations
@@ -49,9 +50,9 @@ class _Inliner:
         on_return: tuple[tuple[int, ...], int] | None,
         stack: tuple[str, ...],
     ) -> int:
-        """Append the blocks of `function`, registers shifted by `base`. A return moves its operands to
-        the registers of `on_return` and jumps to its block; without one it stays a return. Gives the
-        number of the entry."""
+        """Append the blocks of `function`, registers shifted by `base`. A return moves its operands
+        to the registers of `on_return` and jumps to its block; without one it stays a return. Gives
+        the number of the entry."""
         first = len(self.blocks)
         self.blocks.extend((prefix + block.name, []) for block in function.blocks)
         for offset, block in enumerate(function.blocks):
@@ -69,7 +70,8 @@ class _Inliner:
         on_return: tuple[tuple[int, ...], int] | None,
         stack: tuple[str, ...],
     ) -> int:
-        """Append the copy of one instruction to block `at`; gives the block that takes the next one."""
+        """Append the copy of one instruction to block `at`; gives the block that takes the next
+        one."""
         self.instructions += 1
         if self.instructions > MAX_INSTRUCTIONS:
             raise CompileError(

@@ -1,16 +1,19 @@
 """`convert-vm-to-tssa{signature="main(f32[n], float)"}`: registers become SSA values with types.
 
-    vm.func @main, blocks over mutable            func.func @main(%a : tensor<?xf32, #tssa.dims<[n]>>,
-    registers, no types                   ->                      %b : tensor<f64> {tssa.weak}) -> ...
-                                                  over cf blocks, operations of tssa
+    vm.func @main, blocks over        func.func @main(%a : tensor<?xf32, #tssa.dims<[n]>>,
+    mutable registers, no types  ->                   %b : tensor<f64> {tssa.weak}) -> ...
+                                      over cf blocks, operations of tssa
 
-Needs a verified program in the `vm` dialect. Leaves one function in the module, what docs/architecture.md
-promises of `tssa`: calls inlined, broadcasts and casts explicit, sizes as expressions over the symbols of the
-signature, `tssa.guards` for what is assumed of them, `tssa.weak` on arguments and results that are Python scalars. An argument whose size a guard determines has that size
-in its type. `CompileError`, and an unchanged module, where the program certainly fails for this signature or
-cannot be typed before it runs: the VM interprets it and raises what there is to raise.
+Needs a verified program in the `vm` dialect. Leaves one function in the module, what
+docs/architecture.md promises of `tssa`: calls inlined, broadcasts and casts explicit, sizes as
+expressions over the symbols of the signature, `tssa.guards` for what is assumed of them,
+`tssa.weak` on arguments and results that are Python scalars. An argument whose size a guard
+determines has that size in its type. `CompileError`, and an unchanged module, where the program
+certainly fails for this signature or cannot be typed before it runs: the VM interprets it and
+raises what there is to raise.
 
-The work is done by `analysis.inference`; here each step of its fixpoint becomes operations, in one walk.
+The work is done by `analysis.inference`; here each step of its fixpoint becomes operations, in one
+walk.
 """
 
 from __future__ import annotations
@@ -139,8 +142,8 @@ def _argument_fact(k: int, argument: signatures.ArgumentType) -> Fact:
 
 
 class _Emitter:
-    """Turns the fixpoint into operations: one `Block` per reachable block, in reverse postorder, so that
-    every source has its value before its first use."""
+    """Turns the fixpoint into operations: one `Block` per reachable block, in reverse postorder, so
+    that every source has its value before its first use."""
 
     def __init__(
         self,
@@ -188,7 +191,8 @@ class _Emitter:
         return out
 
     def _make_blocks(self) -> None:
-        """Empty blocks with their arguments. A first block that is branched to needs an entry before it."""
+        """Empty blocks with their arguments. A first block that is branched to needs an entry
+        before it."""
         targets = {
             t for n in self.inferred.order for t in self.bytecode.blocks[n].instructions[-1].targets
         }
@@ -209,7 +213,7 @@ class _Emitter:
             }
             self.entry.add_op(BranchOp(self.blocks[0], *self._passed(0, initial)))
 
-    # ---- types and uses ----------------------------------------------------------------------------
+    # ---- types and uses ------------------------------------------------------------------------
 
     def type(self, dtype: DType, shape: Shape) -> TensorType[Attribute]:
         """The tensor type with every size resolved; one object per type."""
@@ -259,7 +263,7 @@ class _Emitter:
         """`value` of shape `old` under the shape `new`."""
         return value if old == new else self.emit(ReshapeOp, [value], self.type(dtype, new))
 
-    # ---- instructions ------------------------------------------------------------------------------
+    # ---- instructions --------------------------------------------------------------------------
 
     def _step(self, step: Step, number: int, results: Sequence[Fact]) -> None:
         if step.result is None:
@@ -343,7 +347,8 @@ class _Emitter:
         return plan_index(step.instruction.opcode, whole, spec, values, self.facts)
 
     def _region(self, plan: IndexPlan) -> tuple[Shape, dict[str, Attribute]]:
-        """The selected part with all axes of the whole, and the properties that say where it lies."""
+        """The selected part with all axes of the whole, and the properties that say where it
+        lies."""
         part = self.facts.resolve_shape(tuple(a.size for a in plan.axes))
         offsets = DimsAttr(self.facts.resolve_shape(tuple(a.start for a in plan.axes)))
         steps = DenseArrayBase.from_list(i64, [a.step for a in plan.axes])
@@ -367,7 +372,7 @@ class _Emitter:
         operands = [self.use(target, step.uses[0]), value]
         return self.emit(InsertOp, operands, self.type(result.dtype, whole), **properties)
 
-    # ---- control flow ------------------------------------------------------------------------------
+    # ---- control flow --------------------------------------------------------------------------
 
     def _passed(self, target: int, state: dict[int, Held]) -> list[SSAValue]:
         """What a branch to `target` hands over for its block arguments."""
@@ -398,7 +403,8 @@ class _Emitter:
         number: int | None,
         state: dict[int, Held],
     ) -> None:
-        """`cf.cond_br` to block `then` or to `otherwise`, which is block `number` or one without arguments."""
+        """`cf.cond_br` to block `then` or to `otherwise`, which is block `number` or one without
+        arguments."""
         scalar = self._emit_op(TensorExtractOp(condition, (), i1))
         passed = self._passed(then, state)
         rest = [] if number is None else self._passed(number, state)

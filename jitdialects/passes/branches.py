@@ -1,6 +1,7 @@
 """What branches hand to block arguments, for passes that look at or drop such arguments.
 
-Only `cf.br` and `cf.cond_br` are understood. A block that another terminator leads to gives `None`: keep away.
+Only `cf.br` and `cf.cond_br` are understood. A block that another terminator leads to gives `None`:
+keep away.
 """
 
 from __future__ import annotations
@@ -28,8 +29,8 @@ def edges(branch: Operation) -> list[Edge] | None:
 
 
 def incoming(block: Block) -> list[tuple[SSAValue, ...]] | None:
-    """The values passed to `block`, one tuple per edge; None if an edge is not understood or `block` is
-    an entry, whose arguments come from outside."""
+    """The values passed to `block`, one tuple per edge; None if an edge is not understood or
+    `block` is an entry, whose arguments come from outside."""
     region = block.parent_region()
     if region is None or region.first_block is block:
         return None
@@ -58,7 +59,8 @@ def stop_passing(region: Region, dropped: Collection[BlockArgument]) -> None:
 
 
 def replace_branch(branch: Operation, targets: Sequence[Edge]) -> None:
-    """Put a branch to `targets` (one or two) in the place of `branch`; a condition stays as it is."""
+    """Put a branch to `targets` (one or two) in the place of `branch`; a condition stays as it
+    is."""
     new: Operation
     if len(targets) == 1:
         new = BranchOp(targets[0][0], *targets[0][1])

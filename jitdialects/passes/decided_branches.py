@@ -6,8 +6,9 @@
     cf.br ^a(%x), the only way to ^a      ->    the operations of ^a, its argument replaced by %x
     an argument that is always %x         ->    %x
 
-Each step removes a branch, a block or an argument and adds none, so it ends, also for blocks that only lead to
-each other. Blocks reached by terminators other than `cf.br` and `cf.cond_br` are left alone.
+Each step removes a branch, a block or an argument and adds none, so it ends, also for blocks that
+only lead to each other. Blocks reached by terminators other than `cf.br` and `cf.cond_br` are left
+alone.
 """
 
 from __future__ import annotations
@@ -114,8 +115,8 @@ def _merge_blocks(region: Region) -> int:
 
 
 def settled(argument: BlockArgument) -> SSAValue | None:
-    """The one value that every way into the block passes for `argument`, itself apart. It dominates all of
-    them, hence the block."""
+    """The one value that every way into the block passes for `argument`, itself apart. It dominates
+    all of them, hence the block."""
     ways = incoming(argument.block)
     if not ways:
         return None

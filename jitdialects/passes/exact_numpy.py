@@ -1,7 +1,8 @@
 """The operators whose bits NumPy can compute, for folding constants.
 
-Everything here is exact or correctly rounded (IEEE, one rounding) and so equals what compiled code computes; sign
-and payload of NaN are exempt. Sums, matmul and elementary functions follow definitions of their own and are absent.
+Everything here is exact or correctly rounded (IEEE, one rounding) and so equals what compiled code
+computes; sign and payload of NaN are exempt. Sums, matmul and elementary functions follow
+definitions of their own and are absent.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ INT64_MIN = -(2**63)
 
 
 def evaluate(name: str, operands: list[Array], dtype: np.dtype[np.generic]) -> Array | None:
-    """Operator `name` on arrays of one shape, the result in `dtype`; None if it is not in the table."""
+    """Operator `name` on arrays of one shape, the result in `dtype`; None if it is not in the
+    table."""
     function = EXACT.get(name)
     if function is None:
         return None
@@ -92,4 +94,5 @@ EXACT: Mapping[str, Callable[..., Array]] = {
     "where": _ufunc(np.where),
     "cast": _cast,
 }
-"""Operator -> its meaning on arrays of equal shape; the last parameter is the dtype of the result."""
+"""Operator -> its meaning on arrays of equal shape; the last parameter is the dtype of the
+result."""

@@ -4,9 +4,10 @@
     %b = tssa.add %y, %x            ->        %c = tssa.exp %a
     %c = tssa.exp %b
 
-The first one must dominate the second; blocks are walked along the dominator tree. Attributes are compared bit by
-bit, hence 0.0 and -0.0 stay apart. Operands of commutative operators of the table may come in either order.
-Never merges operations with side effects or regions; a region isolated from above is a world of its own.
+The first one must dominate the second; blocks are walked along the dominator tree. Attributes are
+compared bit by bit, hence 0.0 and -0.0 stay apart. Operands of commutative operators of the table
+may come in either order. Never merges operations with side effects or regions; a region isolated
+from above is a world of its own.
 """
 
 from __future__ import annotations

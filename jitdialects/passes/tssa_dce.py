@@ -4,9 +4,9 @@
       %next = tssa.add %unused, %unused                 ->      ...
       ... cf.br ^head(%j, %next)                                cf.br ^head(%j)
 
-Marks what side effects and terminators need, and sweeps the rest; so values that only feed themselves around a
-loop go too. Works on any operation that is free of side effects, region by region. Never removes a branch, a
-loop or an argument of an entry block.
+Marks what side effects and terminators need, and sweeps the rest; so values that only feed
+themselves around a loop go too. Works on any operation that is free of side effects, region by
+region. Never removes a branch, a loop or an argument of an entry block.
 """
 
 from __future__ import annotations
@@ -77,7 +77,8 @@ def _used_inside(region: Region) -> list[SSAValue]:
 
 
 def sweep(region: Region, live: set[SSAValue]) -> None:
-    """Erase what is not live: first every use, then the definitions, whatever the order of blocks."""
+    """Erase what is not live: first every use, then the definitions, whatever the order of
+    blocks."""
     dead = [
         op
         for block in region.blocks

@@ -1,12 +1,14 @@
 """`tssa-fold-constants`: computes now what depends on constants only.
 
     %c = tssa.constant {value = dense<5.0e-01> : tensor<f64>}
-    %d = tssa.cast %c : (tensor<f64>) -> tensor<f32>              ->   %d = tssa.constant {value = dense<5.0e-01> : tensor<f32>}
+    %d = tssa.cast %c : (tensor<f64>) -> tensor<f32>
 
-Folds elementwise operators that `exact_numpy` computes bit for bit, reshape, transpose and extract of constants, and
-`tssa.size` of a known size. Results have at most `MAX_ELEMENTS` elements. A broadcast is looked through, never folded:
-its scalar is cheaper than a table. Never folds exp, tanh, sums and products of matrices, whose bits
-belong to their own definitions.
+    ->  %d = tssa.constant {value = dense<5.0e-01> : tensor<f32>}
+
+Folds elementwise operators that `exact_numpy` computes bit for bit, reshape, transpose and extract
+of constants, and `tssa.size` of a known size. Results have at most `MAX_ELEMENTS` elements. A
+broadcast is looked through, never folded: its scalar is cheaper than a table. Never folds exp,
+tanh, sums and products of matrices, whose bits belong to their own definitions.
 """
 
 from __future__ import annotations
@@ -116,8 +118,8 @@ class TssaFoldConstantsPass(ModulePass):
 
 
 def _fold(op: Operation) -> None:
-    """Replace `op` by a constant if it has a known value. Operands come first in reverse postorder, so one
-    walk folds whole chains."""
+    """Replace `op` by a constant if it has a known value. Operands come first in reverse postorder,
+    so one walk folds whole chains."""
     array = folded(op)
     if array is None:
         return

@@ -1,7 +1,7 @@
 """The identities of `tssa-simplify`, one function each, exact for every bit pattern.
 
-A rule takes an operation whose name it is registered for and gives the value that stands for its result, the
-result itself after a change in place, or None.
+A rule takes an operation whose name it is registered for and gives the value that stands for its
+result, the result itself after a change in place, or None.
 """
 
 from __future__ import annotations
@@ -83,7 +83,8 @@ def divide_by_one(op: Operation) -> SSAValue | None:
 
 
 def add_neutral(op: Operation) -> SSAValue | None:
-    """x + (-0.0) is x for floats, x + 0 for integers and bool. x + (+0.0) is not: -0.0 + 0.0 is 0.0."""
+    """x + (-0.0) is x for floats, x + 0 for integers and bool. x + (+0.0) is not: -0.0 + 0.0 is
+    0.0."""
     return _other(op, -0.0 if is_float(op.results[0]) else 0)
 
 
@@ -174,7 +175,8 @@ def where_decided(op: Operation) -> SSAValue | None:
 # ---- casts and moves ---------------------------------------------------------------------------
 
 _EXACT_CASTS = {("bool", "int64"), ("bool", "float32"), ("bool", "float64"), ("float32", "float64")}
-"""Casts after which the value is the same number, so that a further cast cannot tell the difference."""
+"""Casts after which the value is the same number, so that a further cast cannot tell the
+difference."""
 
 
 def same_type(op: Operation) -> SSAValue | None:
@@ -183,8 +185,8 @@ def same_type(op: Operation) -> SSAValue | None:
 
 
 def cast_of_exact_cast(op: Operation) -> SSAValue | None:
-    """cast(cast(x)) is cast(x) where the inner one keeps the number: not int64 -> float32 -> int64, nor
-    float64 -> float32 -> float64."""
+    """cast(cast(x)) is cast(x) where the inner one keeps the number: not int64 -> float32 -> int64,
+    nor float64 -> float32 -> float64."""
     inner = producer(op.operands[0], "tssa.cast")
     if inner is None:
         return None

@@ -1,14 +1,16 @@
 """`tssa-simplify`: identities that hold for every bit pattern, and branches that are decided.
 
-    %y = tssa.multiply %x, %ones                              %y is %x
-    cf.cond_br %true, ^a, ^b                       ->         cf.br ^a, and ^b goes if nobody else leads to it
+    %y = tssa.multiply %x, %ones            %y is %x
+    cf.cond_br %true, ^a, ^b         ->     cf.br ^a, and ^b goes if nobody else leads to it
 
-`RULES` lists the identities by operation; each is a function with the identity in its docstring. They hold for NaN
-(whose sign and payload are free), for both zeros and for integers that wrap: x + (-0.0) is x, x + 0.0 is not, since it
-turns -0.0 into 0.0. A scalar is seen through broadcasts. Never reassociates and never changes a result's type.
+`RULES` lists the identities by operation; each is a function with the identity in its docstring.
+They hold for NaN (whose sign and payload are free), for both zeros and for integers that wrap: x +
+(-0.0) is x, x + 0.0 is not, since it turns -0.0 into 0.0. A scalar is seen through broadcasts.
+Never reassociates and never changes a result's type.
 
-Every rule replaces a result by a value that exists, or by an operation on operands further up, so it ends. A
-rule from elsewhere that breaks this is caught by a cap, which names the rules that undo each other.
+Every rule replaces a result by a value that exists, or by an operation on operands further up, so
+it ends. A rule from elsewhere that breaks this is caught by a cap, which names the rules that undo
+each other.
 """
 
 from __future__ import annotations
@@ -29,8 +31,8 @@ from jitdialects.passes import tssa_identities as identities
 from jitdialects.passes.decided_branches import simplify_control_flow
 
 Rule: TypeAlias = Callable[[Operation], SSAValue | None]
-"""Gives the value that stands for the only result of an operation, the result itself if the operation was changed in
-place, or None if the rule does not apply."""
+"""Gives the value that stands for the only result of an operation, the result itself if the
+operation was changed in place, or None if the rule does not apply."""
 
 MAX_CHANGES = 64
 """Changes of one operation in place, at most: chains of casts and reshapes are shorter."""
@@ -75,7 +77,8 @@ class TssaSimplifyPass(ModulePass):
 
 
 def simplify_region(region: Region, rules: Mapping[str, Sequence[Rule]] = RULES) -> Counter[str]:
-    """Apply `rules` and decide branches until nothing changes; how often each rule fired, by name."""
+    """Apply `rules` and decide branches until nothing changes; how often each rule fired, by
+    name."""
     fired: Counter[str] = Counter()
     while True:
         for block in reversed(postorder(region)):
@@ -88,8 +91,8 @@ def simplify_region(region: Region, rules: Mapping[str, Sequence[Rule]] = RULES)
 
 
 def _simplify_operation(op: Operation, rules: Sequence[Rule], fired: Counter[str]) -> None:
-    """Rewrite one operation. Its operands are simplified already, and what a rule gives is one of them
-    or built on theirs, so that its users see the final form."""
+    """Rewrite one operation. Its operands are simplified already, and what a rule gives is one of
+    them or built on theirs, so that its users see the final form."""
     history: list[str] = []
     while True:
         for rule in rules:

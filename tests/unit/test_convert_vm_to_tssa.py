@@ -1,5 +1,6 @@
 """SSA construction and inference: block arguments where they are needed, nowhere else; and what the
-converted function computes is what the virtual machine computes."""
+converted function computes is what the virtual machine computes.
+"""
 
 from __future__ import annotations
 
@@ -233,7 +234,8 @@ def test_an_argument_as_a_slice_bound_is_never_baked() -> None:
 
 def test_an_index_that_may_wrap_is_guarded() -> None:
     source = program(
-        "^entry:\n  %2 = const #1\n  %3 = add %1, %2\n  %4 = getitem %0, %3 {index = [$1:]}\n  return %4"
+        "^entry:\n  %2 = const #1\n  %3 = add %1, %2\n"
+        "  %4 = getitem %0, %3 {index = [$1:]}\n  return %4"
     )
     module = convert(source, "main(f32[n], int)")
     assert guards(module) == [f"s1 <= {2**63 - 2}"]
@@ -374,7 +376,8 @@ def test_calls_too_deep_or_too_many() -> None:
 
 
 def generated(rng: random.Random) -> Program:
-    """Blocks in random order with random targets over five integer registers; a counter bounds the run."""
+    """Blocks in random order with random targets over five integer registers; a counter bounds the
+    run."""
     blocks = rng.randrange(2, 7)
     lines = ["^entry:", "  %2 = const #0", "  %3 = const #1", "  %4 = const #4", "  br ^b0"]
     for k in range(blocks):

@@ -1,4 +1,6 @@
-"""Meaning: a pass of `tssa` never changes the bits that a function computes, NaN's own bits apart."""
+"""Meaning: a pass of `tssa` never changes the bits that a function computes, NaN's own bits
+apart.
+"""
 
 from __future__ import annotations
 
@@ -53,7 +55,8 @@ def same_bits(left: Sequence[np.ndarray], right: Sequence[np.ndarray]) -> bool:
 
 
 def check(module: ModuleOp, inputs: Sequence[Sequence[Any]]) -> ModuleOp:
-    """Every pass alone and all in a row give the same results on `inputs`; returns the last module."""
+    """Every pass alone and all in a row give the same results on `inputs`; returns the last
+    module."""
     wanted = [run(module, arguments) for arguments in inputs]
     everything = module.clone()
     for each in PASSES:
@@ -69,7 +72,7 @@ def check(module: ModuleOp, inputs: Sequence[Sequence[Any]]) -> ModuleOp:
     return everything
 
 
-# ---- every operator on every pair of special values -------------------------------------------
+# ---- every operator on every pair of special values --------------------------------------------
 
 
 def literal(value: Any, kind: str) -> str:
@@ -111,7 +114,8 @@ def test_binary_operators_with_each_constant_on_each_side(name: str, kind: str) 
     results = []
     for i, value in enumerate(VALUES[kind]):
         body.append(
-            f"%s{i} = tssa.constant {{value = dense<{literal(value, kind)}> : tensor<{kind}>}} : () -> tensor<{kind}>"
+            f"%s{i} = tssa.constant {{value = dense<{literal(value, kind)}> : tensor<{kind}>}} "
+            f": () -> tensor<{kind}>"
         )
         body.append(f"%c{i} = tssa.broadcast %s{i} : (tensor<{kind}>) -> {t}")
     for i in range(n):
@@ -144,7 +148,8 @@ def test_casts_of_casts(source: str, middle: str, target: str) -> None:
     module = parse(text)
     check(module, [[v] for v in VALUES[source]])
     for value in VALUES[source]:  # folded as well
-        constant = f"%x = tssa.constant {{value = dense<{literal(value, source)}> : {kinds[0]}}} : () -> {kinds[0]}"
+        elements = f"dense<{literal(value, source)}> : {kinds[0]}"
+        constant = f"%x = tssa.constant {{value = {elements}}} : () -> {kinds[0]}"
         folded = text.replace(f"(%x : {kinds[0]})", "()").replace("{\n", "{\n" + constant + "\n", 1)
         changed = check(parse(folded), [[]])
         assert not any(op.name == "tssa.cast" for op in changed.walk())
