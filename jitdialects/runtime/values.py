@@ -51,10 +51,10 @@ def from_argument(argument: object, position: int, who: str) -> Value:
     Raises `ArgumentError` for what is no array or number, `DTypeError` for dtypes and integers that
     this version does not have.
     """
-    where = f"argument {position} of {who}"
+    where, kind = f"argument {position} of {who}", type(argument)
     if isinstance(argument, np.ndarray | np.generic):
-        if isinstance(argument, np.ndarray) and type(argument) is not np.ndarray:
-            _refuse_masks(cast(Any, argument), where)
+        if kind is not np.ndarray and issubclass(kind, np.ndarray):
+            _refuse_masks(cast(object, argument), where)
         view: Array = np.asarray(cast(Any, argument)).view()
         if view.dtype not in STRONG:
             raise _unsupported(view, where)
