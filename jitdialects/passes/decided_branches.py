@@ -37,7 +37,7 @@ def simplify_control_flow(region: Region) -> Counter[str]:
         )
         if not step.total():
             return done
-        done.update(step)
+        done += step
 
 
 def decided(branch: ConditionalBranchOp) -> Edge | None:

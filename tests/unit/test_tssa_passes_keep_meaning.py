@@ -7,6 +7,7 @@ from __future__ import annotations
 import itertools
 import random
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -276,3 +277,14 @@ def test_two_rules_that_undo_each_other_are_named() -> None:
 def test_rules_are_for_operations_that_exist() -> None:
     tssa = CONTEXT.get_optional_op
     assert all(tssa(name) is not None for name in RULES)
+
+
+def test_every_rule_fires_in_the_filecheck_cases() -> None:
+    fired: set[str] = set()
+    folder = Path(__file__).parents[1] / "filecheck" / "passes" / "tssa-simplify"
+    for file in folder.glob("*.mlir"):
+        for function in parse(file.read_text()).ops:
+            fired |= set(simplify_region(function.regions[0]))
+    named = {rule.__name__ for rules in RULES.values() for rule in rules}
+    steps = {"decide_branches", "remove_unreachable_blocks", "merge_blocks"}
+    assert named | steps | {"remove_settled_arguments"} <= {r for r in fired}
