@@ -69,6 +69,7 @@ class Schedule:
     vector  lanes for the innermost axis
     jam     copies per axis, 1 = none: loops of that many iterations side by side inside inner loops
     unroll  copies of the body per iteration of the innermost axis
+    pack    tiles of the outermost axis whose operands, read over and over inside, are copied together
     """
 
     tile: tuple[int, ...] = ()
@@ -76,6 +77,7 @@ class Schedule:
     vector: int = 0
     jam: tuple[int, ...] = ()
     unroll: int = 0
+    pack: int = 0
 
     def __bool__(self) -> bool:
         return self != Schedule()
@@ -115,9 +117,9 @@ class ScheduleAttr(Data[Schedule]):
             raise VerifyException(
                 "a jam factor is less than 1; give 1 for an axis that is not jammed"
             )
-        if schedule.vector < 0 or schedule.unroll < 0:
+        if min(schedule.vector, schedule.unroll, schedule.pack) < 0:
             raise VerifyException(
-                "vector and unroll are counts; give a positive number or leave them out"
+                "vector, unroll and pack are counts; give a positive number or leave them out"
             )
 
 
@@ -128,6 +130,7 @@ def _schedule_text(schedule: Schedule) -> str:
         "vector": schedule.vector,
         "jam": list(schedule.jam),
         "unroll": schedule.unroll,
+        "pack": schedule.pack,
     }
     return ", ".join(f"{name} = {value}" for name, value in pairs.items() if value)
 
@@ -143,10 +146,12 @@ def _parse_schedule(parser: AttrParser) -> Schedule:
             lists[key] = tuple(
                 parser.parse_comma_separated_list(parser.Delimiter.SQUARE, parser.parse_integer)
             )
-        elif key in ("vector", "unroll"):
+        elif key in ("vector", "unroll", "pack"):
             numbers[key] = parser.parse_integer()
         else:
-            parser.raise_error(f"{key} is no key of a schedule: tile, order, vector, jam or unroll")
+            parser.raise_error(
+                f"{key} is no key of a schedule: tile, order, vector, jam, unroll or pack"
+            )
         if parser.parse_optional_punctuation(",") is None:
             break
     return Schedule(
@@ -155,6 +160,7 @@ def _parse_schedule(parser: AttrParser) -> Schedule:
         numbers.get("vector", 0),
         lists.get("jam", ()),
         numbers.get("unroll", 0),
+        numbers.get("pack", 0),
     )
 
 

@@ -61,6 +61,7 @@ def loop_passes(features: str) -> tuple[ModulePass, ...]:
     from jitdialects.lowering.convert_tssa_to_loop import ConvertTssaToLoopPass
     from jitdialects.passes.loop_hoist_accumulators import LoopHoistAccumulatorsPass
     from jitdialects.passes.loop_interchange import LoopInterchangePass
+    from jitdialects.passes.loop_pack import LoopPackPass
     from jitdialects.passes.loop_schedule import LoopSchedulePass
     from jitdialects.passes.loop_tile import LoopTilePass
     from jitdialects.passes.loop_unroll import LoopUnrollPass
@@ -73,6 +74,7 @@ def loop_passes(features: str) -> tuple[ModulePass, ...]:
         LoopTilePass(),
         LoopInterchangePass(),
         ConvertLoopToScfPass(),
+        LoopPackPass(),
         LoopHoistAccumulatorsPass(),  # while scalar: vectors of accumulators then need no memory
         LoopVectorizePass(),
         LoopHoistAccumulatorsPass(),  # the lanes of sums, which are vectors in memory until here

@@ -6,7 +6,7 @@
 | --- | --- |
 | innermost axis parallel, elements next to each other | vectors of the level's width (halved for 8-byte elements); a static extent that is a power of two up to 32: one vector without a loop; a short one: one masked vector |
 | the same, body of a few operations | also unrolled |
-| parallel axes around reductions with scalar accumulators (a matmul) | columns tiled to a register tile, rows jammed: 8 rows x 2 vectors (v4), 6 x 2 (v3), 2 x 1 (below: no FMA); one row: 8 vectors. Tiles of columns go outside, so that a panel of the right operand is used by all rows |
+| parallel axes around reductions with scalar accumulators (a matmul) | columns tiled to a register tile, rows jammed: 8 rows x 2 vectors (v4), 6 x 2 (v3), 2 x 1 (below: no FMA); one row: 8 vectors. Tiles of columns go outside, so that a panel of the right operand is used by all rows; where there are more rows than one tile has, the panel is packed |
 | the same, but columns not next to each other | four columns jammed: independent chains hide the latency |
 | anything else | none |
 
@@ -50,6 +50,8 @@ LEVELS = {
 ONE_ROW_VECTORS = 8
 """Chains of FMA that keep two units of latency 4 busy, for a product with one row."""
 MAX_LANES = 32
+PANELS_PER_COPY = 4
+"""Long rows are copied faster: a matrix seldom starts where a cache line does."""
 SMALL_BODY = 8
 SMALL_BODY_UNROLL = 2
 SCALAR_JAM = 4
@@ -162,7 +164,20 @@ def product_schedule(facts: NestFacts, level: Level) -> Schedule:
     before = (0,) * (rank - 1)
     order = (*range(rank - 2), rank - 1, rank - 2) if tiled and rank > 1 else ()
     jam = (*(1,) * (rank - 2), rows, 1) if rows > 1 else ()
-    return Schedule((*before, width) if tiled else (), order, width, jam)
+    return Schedule(
+        tile=(*before, width) if tiled else (),
+        order=order,
+        vector=width,
+        jam=jam,
+        pack=PANELS_PER_COPY
+        if order and rows > 1 and extent_is_above(facts.extents[-2], rows)
+        else 0,
+    )
+
+
+def extent_is_above(extent: int | None, most: int) -> bool:
+    """There may be more iterations than `most`."""
+    return extent is None or extent > most
 
 
 def lanes_for(facts: NestFacts, level: Level) -> int:

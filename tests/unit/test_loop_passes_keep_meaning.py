@@ -18,6 +18,7 @@ from jitdialects.dialects.context import make_context
 from jitdialects.lowering.convert_loop_to_scf import ConvertLoopToScfPass
 from jitdialects.passes.loop_hoist_accumulators import LoopHoistAccumulatorsPass
 from jitdialects.passes.loop_interchange import LoopInterchangePass
+from jitdialects.passes.loop_pack import LoopPackPass
 from jitdialects.passes.loop_schedule import LoopSchedulePass
 from jitdialects.passes.loop_tile import LoopTilePass
 from jitdialects.passes.loop_unroll import LoopUnrollPass
@@ -41,6 +42,7 @@ def pipeline(features: str) -> list[ModulePass]:
         LoopTilePass(),
         LoopInterchangePass(),
         ConvertLoopToScfPass(),
+        LoopPackPass(),
         LoopHoistAccumulatorsPass(),
         LoopVectorizePass(),
         LoopHoistAccumulatorsPass(),

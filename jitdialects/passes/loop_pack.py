@@ -1,0 +1,213 @@
+"""`loop-pack`: copy panels that the loops inside read over and over into memory of their own.
+
+    scf.for %jt = %a to %b step 16 {                 scf.for %p = %a to %b step 64 {
+      scf.for %i = ... {                               %panel = memref.alloca() : memref<784x64xf32>
+        scf.for %j = %jt to %jt + 16 {                 scf.for %r = 0 to 784 { scf.for %c = %p to %e {
+          ... memref.load %B[%k, %j] ...       ->        %panel[%r, %c - %p] = %B[%r, %c] } }
+        } } } {pack = 4}                               scf.for %jt = %p to %e step 16 { scf.for %i = ... {
+                                                         ... memref.load %panel[%k, %j - %p] ... } } }
+
+with %e = min(%p + 64, %b). The rows of a panel lie a whole matrix row apart; with a power of two between them
+they share few cache sets, so every pass over the panel would come from far away. Packed, its rows are
+neighbours. It works on the `scf.for` whose schedule says `pack` (how many of its iterations share a copy),
+needs loads of a matrix with a static number of rows, and never packs what the loop writes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects import memref, scf
+from xdsl.dialects.builtin import (
+    FixedBitwidthType,
+    IndexType,
+    IntegerAttr,
+    ModuleOp,
+    StringAttr,
+    i64,
+)
+from xdsl.ir import Attribute, Block, BlockArgument, Region, SSAValue
+from xdsl.passes import ModulePass
+
+from jitdialects.analysis.bounds import constant_extent, constant_of, extent_at_most
+from jitdialects.analysis.memory import (
+    Access,
+    accesses_in,
+    has_identity_layout,
+    may_alias,
+    memref_type,
+    unknown_effect,
+)
+from jitdialects.dialects.loop import KIND, PARALLEL, Schedule
+from jitdialects.passes.index_math import IndexMath, before
+from jitdialects.passes.loop_rewrite import (
+    defined_outside,
+    loops_innermost_first,
+    refuse,
+    schedule_of,
+    set_schedule,
+)
+
+MAX_PANEL_BYTES = 256 * 1024
+"""Half of a common second-level cache; a panel lives on the stack."""
+ALIGNMENT = 64
+MAX_LANES = 64
+
+
+@dataclass(frozen=True)
+class Panel:
+    """What one iteration of a loop reads of `matrix`: all rows, some neighbouring columns."""
+
+    matrix: SSAValue
+    rows: int
+    columns: int
+
+
+def column_loop(access: Access, loop: scf.ForOp) -> scf.ForOp | None:
+    """The loop inside `loop` whose induction variable is the column that `access` reads."""
+    if len(access.indices) != 2 or access.lanes != 1:
+        return None
+    column = access.indices[1]
+    if not isinstance(column, BlockArgument) or column.index:
+        return None
+    around = column.block.parent_op()
+    if not isinstance(around, scf.ForOp) or around is loop:
+        return None
+    return around
+
+
+# ---- legality ----------------------------------------------------------------------------------
+
+
+def reads_only(matrix: SSAValue, loop: scf.ForOp) -> bool:
+    """Nothing in `loop` writes what overlaps `matrix`."""
+    stores = (a for a in accesses_in(loop.body.block) if a.is_store)
+    return unknown_effect(loop.body.block) is None and not any(
+        may_alias(store.base, matrix) for store in stores
+    )
+
+
+def panel_of(access: Access, loop: scf.ForOp) -> Panel | None:
+    """What to copy so that `access` need not go to its matrix; None if that is not static enough."""
+    columns = column_loop(access, loop)
+    step = constant_of(loop.step)
+    if columns is None or step is None or constant_of(columns.step) != 1:
+        return None
+    rows = memref_type(access.base).get_shape()[0]
+    if rows < 1 or not has_identity_layout(access.base):
+        return None
+    starts_with_tile = columns.lb is loop.body.block.args[0]
+    extent = extent_at_most(columns.lb, columns.ub)
+    if not starts_with_tile or extent is None or extent > step:
+        return None
+    return Panel(access.base, rows, step)
+
+
+def is_packing_legal(access: Access, loop: scf.ForOp) -> bool:
+    """The panel is the same for every iteration of the loops inside."""
+    return (
+        not access.is_store
+        and defined_outside(access.base, loop)
+        and reads_only(access.base, loop)
+        and panel_of(access, loop) is not None
+    )
+
+
+# ---- profitability -----------------------------------------------------------------------------
+
+
+def is_packing_profitable(panel: Panel, count: int) -> bool:
+    """`count` panels together stay in a cache that is close."""
+    element: Attribute = memref_type(panel.matrix).get_element_type()
+    width = element.bitwidth if isinstance(element, FixedBitwidthType) else 64
+    return panel.rows * panel.columns * count * max(8, width) // 8 <= MAX_PANEL_BYTES
+
+
+# ---- the rewrite -------------------------------------------------------------------------------
+
+
+def packable(loop: scf.ForOp, count: int) -> Iterator[tuple[Access, Panel]]:
+    """The loads to redirect, each with its panel."""
+    for access in list(accesses_in(loop.body.block)):
+        if is_packing_legal(access, loop):
+            panel = panel_of(access, loop)
+            if panel is not None and is_packing_profitable(panel, count):
+                yield access, panel
+
+
+def strip_mine(loop: scf.ForOp, count: int) -> IndexMath:
+    """Put `loop` inside a loop that takes `count` of its iterations at a time. Returns where to emit in
+    front of it."""
+    step = constant_of(loop.step)
+    assert step is not None
+    outside = IndexMath(before(loop))
+    body = Block(arg_types=(IndexType(),))
+    around = scf.ForOp(loop.lb, loop.ub, outside.value(step * count), (), Region(body))
+    around.attributes[KIND] = loop.attributes[KIND]
+    outside.put(around)
+    inside = IndexMath(body.add_op)
+    end = inside.add(body.args[0], step * count)
+    extent = constant_extent(loop.lb, loop.ub)
+    if extent is None or extent % (step * count):
+        end = inside.minsi(end, outside.number(loop.ub))
+    loop.detach()
+    loop.operands = (body.args[0], inside.value(end), *loop.operands[2:])
+    body.add_ops((loop, scf.YieldOp()))
+    return IndexMath(before(loop))
+
+
+def pack(panel: Panel, loop: scf.ForOp, count: int, math: IndexMath) -> SSAValue:
+    """Emit the copy of `count` panels in front of `loop`; returns the packed memory."""
+    columns = panel.columns * count
+    element: Attribute = memref_type(panel.matrix).get_element_type()
+    alignment = IntegerAttr(ALIGNMENT, i64)
+    packed = math.insert(
+        memref.AllocaOp.get(element, alignment=alignment, shape=(panel.rows, columns))
+    )
+    row, column = (Block(arg_types=(IndexType(),)) for _ in range(2))
+    inside = IndexMath(column.add_op)
+    value = inside.insert(memref.LoadOp.get(panel.matrix, (row.args[0], column.args[0])))
+    place = inside.value(inside.sub(column.args[0], loop.lb))
+    column.add_ops((memref.StoreOp.get(value, packed, (row.args[0], place)), scf.YieldOp()))
+    one = math.value(1)
+    copy = scf.ForOp(loop.lb, loop.ub, one, (), Region(column))
+    row.add_ops((copy, scf.YieldOp()))
+    rows = scf.ForOp(math.value(0), math.value(panel.rows), one, (), Region(row))
+    for each in (copy, rows):
+        each.attributes[KIND] = StringAttr(PARALLEL)
+    whole = constant_extent(loop.lb, loop.ub) == columns <= MAX_LANES
+    set_schedule(copy, Schedule(vector=columns if whole else panel.columns))
+    math.put(rows)
+    return packed
+
+
+def redirect(access: Access, loop: scf.ForOp, packed: SSAValue) -> None:
+    """Let a load in `loop` read the packed memory."""
+    math = IndexMath(before(access.op))
+    place = math.value(math.sub(access.indices[1], loop.lb))
+    access.op.operands = (packed, access.indices[0], place)
+
+
+class LoopPackPass(ModulePass):
+    """Pack what an scf.for asks to have packed."""
+
+    name = "loop-pack"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for loop in loops_innermost_first(op):
+            schedule = schedule_of(loop)
+            if not schedule.pack:
+                continue
+            set_schedule(loop, schedule.without("pack"))
+            found = list(packable(loop, schedule.pack))
+            if not found:
+                refuse(loop, self.name, "nothing that the loops inside read again can be packed")
+                continue
+            math = strip_mine(loop, schedule.pack)
+            packed: dict[Panel, SSAValue] = {}
+            for access, panel in found:
+                if panel not in packed:
+                    packed[panel] = pack(panel, loop, schedule.pack, math)
+                redirect(access, loop, packed[panel])
