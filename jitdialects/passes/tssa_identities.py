@@ -99,14 +99,13 @@ def subtract_itself(op: Operation) -> SSAValue | None:
     if left is not right or is_float(left):
         return None
     constant = constant_op(dtype_of(left), np.zeros((), dtype_of(left).numpy))
-    result = op.results[0]
-    broadcast = BroadcastOp.create(operands=[constant.result], result_types=[result.type])
     block = op.parent_block()
     assert block is not None
-    if shape_of(result) == ():
-        block.insert_op_before(constant, op)
+    block.insert_op_before(constant, op)
+    if not shape_of(left):
         return constant.result
-    block.insert_ops_before([constant, broadcast], op)
+    broadcast = BroadcastOp.create(operands=[constant.result], result_types=[left.type])
+    block.insert_op_before(broadcast, op)
     return broadcast.results[0]
 
 

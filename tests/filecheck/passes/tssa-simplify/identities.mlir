@@ -253,3 +253,12 @@ func.func @do_not_decide_where(%c : tensor<i1>, %x : tensor<f32>, %y : tensor<f3
   %a = tssa.where %c, %x, %y : (tensor<i1>, tensor<f32>, tensor<f32>) -> tensor<f32>
   func.return %a : tensor<f32>
 }
+
+// The constant has no other user, so dead code elimination can take it.
+// CHECK-LABEL: func.func @subtract_rank_0_itself
+// CHECK-NEXT:    %[[Z:.*]] = tssa.constant {value = dense<0> : tensor<i64>}
+// CHECK-NEXT:    func.return %[[Z]]
+func.func @subtract_rank_0_itself(%x : tensor<i64>) -> tensor<i64> {
+  %a = tssa.subtract %x, %x : (tensor<i64>, tensor<i64>) -> tensor<i64>
+  func.return %a : tensor<i64>
+}
