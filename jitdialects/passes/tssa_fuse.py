@@ -136,8 +136,8 @@ def has_no_use_outside(producer: Operation, group: Candidate) -> bool:
 _LEGALITY: tuple[tuple[Callable[[Operation, Candidate], bool], str], ...] = (
     (are_in_one_block, "they are in different blocks"),
     (lambda producer, _: can_be_inside(producer), "it is a group of its own"),
-    (have_one_iteration_space, "their shapes differ"),
     (feeds_pointwise_members_only, "its consumer reads it at other indices than it writes"),
+    (have_one_iteration_space, "their shapes differ"),
     (contraction_comes_first, "the group cannot take a product there"),
     (
         lambda producer, group: has_no_use_outside(producer, group) or is_duplicable(producer),
