@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
+from typing import cast
 
 from xdsl.context import Context
 from xdsl.dialects import llvm
@@ -192,9 +193,8 @@ def _reinterpret_cast(op: Operation, c: Conversion) -> None:
 
 
 def _groups(op: Operation) -> list[list[int]]:
-    reassociation = op.properties["reassociation"]
-    assert isinstance(reassociation, ArrayAttr)
-    return [[axis.value.data for axis in group] for group in reassociation.data]  # pyright: ignore
+    groups = cast("ArrayAttr[ArrayAttr[IntegerAttr]]", op.properties["reassociation"])
+    return [[axis.value.data for axis in group] for group in groups]
 
 
 def _collapse_shape(op: Operation, c: Conversion) -> None:

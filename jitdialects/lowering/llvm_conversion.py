@@ -43,6 +43,7 @@ from xdsl.dialects.llvm import (
     UndefOp,
 )
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
+from xdsl.traits import IsolatedFromAbove
 from xdsl.utils.exceptions import PassFailedException
 
 PTR = LLVMPointerType()
@@ -127,9 +128,9 @@ def byte_width(type: Attribute) -> int:
 class Conversion:
     """State of one walk over one function. Converters use the methods without underscore."""
 
-    def __init__(self, table: Mapping[str, Converter], convert_block_arguments: bool) -> None:
+    def __init__(self, table: Mapping[str, Converter]) -> None:
         self._table = table
-        self._convert_block_arguments = convert_block_arguments
+        self._convert_block_arguments = "cf.br" in table
         self._values: dict[SSAValue, SSAValue] = {}
         self._descriptors: dict[SSAValue, Descriptor] = {}
         self._known: dict[object, SSAValue] = {}
@@ -370,7 +371,10 @@ class Conversion:
                 elif op.name == _CAST:
                     self._fold_cast(op)
                 for inner in op.regions:
-                    self._walk(inner)
+                    if op.has_trait(IsolatedFromAbove):
+                        Conversion(self._table).run(inner)
+                    else:
+                        self._walk(inner)
 
     def _convert_arguments(self, block: Block) -> None:
         for argument in block.args:
@@ -464,9 +468,8 @@ def convert_module(module: ModuleOp, table: Table) -> None:
             continue
         if not function.regions:
             continue
-        conversion = Conversion(table, convert_block_arguments="cf.br" in table)
         if signature is not None and function.name == "func.func":
-            signature(function, conversion)
+            signature(function, Conversion(table))
         else:
             for region in function.regions:
-                conversion.run(region)
+                Conversion(table).run(region)

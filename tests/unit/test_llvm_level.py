@@ -19,6 +19,7 @@ from xdsl.parser import Parser
 from jitdialects.bytecode.elementary import elementary_functions
 from jitdialects.config import FEATURE_LEVELS
 from jitdialects.dialects.context import make_context
+from jitdialects.errors import CompileError
 from jitdialects.lowering.pipelines import llvm_passes
 from jitdialects.runtime.engines.codegen import (
     compile_llvm_module,
@@ -503,6 +504,12 @@ def test_the_widest_level_asks_for_its_vectors() -> None:
     ir = llvm_ir(lowered(text), function_attributes("x86-64-v4"))
     assert "zmm" in emit_assembly(ir, "x86-64-v4")
     assert "zmm" not in emit_assembly(llvm_ir(lowered(text)), "x86-64-v3")
+
+
+def test_other_cpus_are_refused_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("platform.machine", lambda: "aarch64")
+    with pytest.raises(CompileError, match="needs an x86-64 CPU, this is aarch64"):
+        host_features.__wrapped__()
 
 
 def test_levels_are_those_of_this_cpu() -> None:

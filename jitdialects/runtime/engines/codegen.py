@@ -34,7 +34,8 @@ def _binding() -> Any:
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     # Loop strength reduction rewrites addresses that the lowering has already shared: it costs a
-    # fifth of code generation and gains nothing.
+    # fifth of code generation and gains nothing. The option holds for all of the process, which is
+    # the compile server's.
     llvm.set_option("jitdialects", "-disable-lsr")
     return llvm
 

@@ -17,6 +17,7 @@ import re
 import stat
 import tempfile
 import threading
+from functools import cache
 from itertools import count
 from pathlib import Path
 
@@ -30,11 +31,15 @@ class LoadError(Error):
     """Compiled code that cannot be loaded, or a symbol that it does not have."""
 
 
+@cache
 def _dynamic_linker() -> ctypes.CDLL:
     library = ctypes.CDLL(None)
+    library.dlopen.restype = ctypes.c_void_p
+    library.dlopen.argtypes = (ctypes.c_char_p, ctypes.c_int)
     library.dlsym.restype = ctypes.c_void_p
     library.dlsym.argtypes = (ctypes.c_void_p, ctypes.c_char_p)
     library.dlclose.argtypes = (ctypes.c_void_p,)
+    library.dlerror.restype = ctypes.c_char_p
     return library
 
 
@@ -44,13 +49,12 @@ class DlopenLibrary:
     def __init__(self, handle: int, name: str) -> None:
         self._handle: int | None = handle
         self._name = name
-        self._linker = _dynamic_linker()
 
     def address(self, symbol: str) -> int:
         """Address of an exported symbol."""
         if self._handle is None:
             raise LoadError(f"library {self._name} is closed")
-        found = self._linker.dlsym(self._handle, symbol.encode())
+        found = _dynamic_linker().dlsym(self._handle, symbol.encode())
         if not found:
             raise LoadError(f"library {self._name} has no symbol {symbol!r}")
         return int(found)
@@ -58,7 +62,7 @@ class DlopenLibrary:
     def close(self) -> None:
         """Unload. Addresses taken before are invalid afterwards."""
         if self._handle is not None:
-            self._linker.dlclose(self._handle)
+            _dynamic_linker().dlclose(self._handle)
             self._handle = None
 
 
@@ -66,8 +70,10 @@ class DlopenEngine:
     """Loads shared libraries from `folder`; without one, from a temporary folder of this process."""
 
     def __init__(self, folder: Path | None = None) -> None:
-        self._temporary = None if folder else tempfile.TemporaryDirectory(prefix="jitdialects-")
-        self.folder = folder if folder else Path(self._temporary.name)  # pyright: ignore
+        if folder is None:
+            self._temporary = tempfile.TemporaryDirectory(prefix="jitdialects-")
+            folder = Path(self._temporary.name)
+        self.folder = folder
         self._lock = threading.Lock()
 
     def load(self, data: bytes, name: str) -> DlopenLibrary:
@@ -130,7 +136,9 @@ def _file_name(name: str) -> str:
 
 
 def _dlopen(path: str) -> int:
-    try:
-        return ctypes.CDLL(path, mode=os.RTLD_NOW | os.RTLD_LOCAL)._handle  # pyright: ignore
-    except OSError as error:
-        raise LoadError(str(error)) from error
+    linker = _dynamic_linker()
+    handle = linker.dlopen(os.fsencode(path), os.RTLD_NOW | os.RTLD_LOCAL)
+    if not handle:
+        reason: bytes | None = linker.dlerror()
+        raise LoadError(reason.decode(errors="replace") if reason else f"cannot open {path}")
+    return int(handle)
