@@ -48,7 +48,7 @@ from xdsl.utils.exceptions import PassFailedException
 
 PTR = LLVMPointerType()
 _CAST = UnrealizedConversionCastOp.name
-_KEPT_UNUSED = frozenset({"llvm.call", "llvm.call_intrinsic", "llvm.alloca"})
+_KEPT_UNUSED = frozenset({"llvm.call", "llvm.call_intrinsic"})
 """Operations with a result that the final sweep leaves even when nothing reads it."""
 
 Size = SSAValue | int

@@ -101,9 +101,10 @@ def test_do_not_print_what_has_no_form(source: str, message: str) -> None:
         text_of(source)
 
 
-def test_text_that_llvm_refuses_is_a_compile_error() -> None:
+@pytest.mark.parametrize("body", ["nonsense", "%b = add i64 %a, 1\n %a = add i64 1, 1\n ret void"])
+def test_text_that_llvm_refuses_is_a_compile_error(body: str) -> None:
     with pytest.raises(CompileError, match="LLVM refuses the IR text"):
-        emit_object("define void @f() { nonsense }", "x86-64-v1")
+        emit_object(f"define void @f() {{ {body} }}", "x86-64-v1")
 
 
 def test_unknown_levels_are_named() -> None:

@@ -80,6 +80,7 @@ def function_attributes(features: str) -> tuple[str, ...]:
 def _parse(llvm_ir: str, machine: Any) -> Any:
     try:
         module = _binding().parse_assembly(llvm_ir)
+        module.verify()  # code generation crashes on IR that it would refuse
     except RuntimeError as error:
         raise CompileError(f"LLVM refuses the IR text: {error}") from error
     module.triple = _TRIPLE
