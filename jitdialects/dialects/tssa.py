@@ -196,12 +196,12 @@ def verify_tensor(value: SSAValue) -> None:
     sizes = shape_of(value)
     if dtype.weak and sizes:
         raise VerifyException(f"{value.type}: f64 stands for Python floats, of rank 0 only")
-    assert isa(value.type, TensorType[Attribute])
-    static = value.type.get_shape()
+    tensor = tensor_of(value)
+    static = tensor.get_shape()
     expected = tuple(s if isinstance(s, int) else DYNAMIC_INDEX for s in sizes)
     if static != expected:
         raise VerifyException(f"sizes of {value.type} disagree with its #tssa.dims")
-    if all(isinstance(s, int) for s in sizes) and value.type.encoding != NoneAttr():
+    if all(isinstance(s, int) for s in sizes) and tensor.encoding != NoneAttr():
         raise VerifyException(f"{value.type} is static and must not carry #tssa.dims")
 
 
