@@ -39,7 +39,9 @@ class Candidate:
 
     root: Operation
     members: dict[Operation, None] = field(default_factory=dict[Operation, None])
-    """Latest first; some belong to other groups too (those are cloned)."""
+    """Latest first."""
+    shared: set[Operation] = field(default_factory=set[Operation])
+    """Members that belong to other groups too: those are copied."""
     inputs: set[SSAValue] = field(default_factory=set[SSAValue])
     """The values that the group reads from outside."""
 
@@ -52,10 +54,12 @@ class Candidate:
         """What the group would read from outside with `producer` as its first member."""
         return self.inputs.difference(producer.results).union(producer.operands)
 
-    def add(self, producer: Operation) -> None:
+    def add(self, producer: Operation, shared: bool = False) -> None:
         """Make `producer` the first member."""
         self.inputs = self.inputs_with(producer)
         self.members[producer] = None
+        if shared:
+            self.shared.add(producer)
 
 
 # ---- what an operation is ----------------------------------------------------------------------
@@ -129,8 +133,9 @@ def contraction_comes_first(producer: Operation, group: Candidate) -> bool:
 
 def has_no_use_outside(producer: Operation, group: Candidate) -> bool:
     """The group yields its root only. This also excludes cycles: a path from the producer to the root
-    through an operation outside would begin with such a use."""
-    return all(user in group.members for user in users_of(producer))
+    through an operation outside would begin with such a use. A shared user is outside too: its copies
+    in other groups read the producer."""
+    return all(user in group.members and user not in group.shared for user in users_of(producer))
 
 
 _LEGALITY: tuple[tuple[Callable[[Operation, Candidate], bool], str], ...] = (
@@ -210,7 +215,7 @@ class TssaFusePass(ModulePass):
             if joined[-1].root is op:
                 groups.append(joined[-1])
             for group in joined:
-                group.add(op)
+                group.add(op, shared=len(joined) > 1)
             homes[op] = joined
         shared = {op for op, joined in homes.items() if len(joined) > 1}
         build_groups(reversed(groups), shared)

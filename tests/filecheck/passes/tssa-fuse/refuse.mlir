@@ -172,3 +172,25 @@ func.func @do_not_fuse_more_inputs_than_max_inputs(%x: tensor<8xf32>, %y: tensor
   %c = tssa.add %b, %w : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32>
   func.return %c : tensor<8xf32>
 }
+
+// The negation is cheap and copied into both groups; what it reads is dear and stays one group.
+// CHECK-LABEL: func.func @do_not_fuse_into_an_operation_that_other_groups_copy
+// CHECK:         %[[E:.*]] = tssa.group ins(%x : tensor<f32>)
+// CHECK-NEXT:    ^{{.*}}:
+// CHECK-NEXT:      tssa.exp
+// CHECK-NEXT:      tssa.yield
+// CHECK:         tssa.group ins(%[[E]] : tensor<f32>)
+// CHECK-NEXT:    ^{{.*}}:
+// CHECK-NEXT:      tssa.negative
+// CHECK:         tssa.group ins(%[[E]], %y : tensor<f32>, tensor<8xf32>)
+// CHECK-NEXT:    ^{{.*}}:
+// CHECK-NEXT:      tssa.negative
+// CHECK-NOT:       tssa.exp
+func.func @do_not_fuse_into_an_operation_that_other_groups_copy(%x: tensor<f32>, %y: tensor<8xf32>) -> (tensor<f32>, tensor<8xf32>) {
+  %e = tssa.exp %x : (tensor<f32>) -> tensor<f32>
+  %n = tssa.negative %e : (tensor<f32>) -> tensor<f32>
+  %a = tssa.abs %n : (tensor<f32>) -> tensor<f32>
+  %b = tssa.broadcast %n : (tensor<f32>) -> tensor<8xf32>
+  %c = tssa.add %b, %y : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32>
+  func.return %a, %c : tensor<f32>, tensor<8xf32>
+}
