@@ -18,8 +18,8 @@ every other address, and the order of all arithmetic, stay as they are.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from xdsl.context import Context
 from xdsl.dialects import arith, scf
@@ -32,12 +32,10 @@ from jitdialects.analysis.bounds import constant_of, constant_trip_count
 from jitdialects.analysis.memory import (
     Access,
     access_of,
-    accesses_in,
     has_known_effect,
     is_fresh,
     overlap_possible,
     root_of,
-    unknown_effect,
 )
 from jitdialects.passes.loop_rewrite import add_iter_args, defined_outside
 
@@ -49,6 +47,18 @@ class Address:
     base: SSAValue
     indices: tuple[SSAValue | int, ...]
     type: Attribute
+
+
+@dataclass(slots=True)
+class Effects:
+    """What a block and the blocks inside it do to memory, in program order."""
+
+    accesses: list[Access] = field(default_factory=list[Access])
+    unknown: bool = False
+
+    def add(self, other: Effects) -> None:
+        self.accesses += other.accesses
+        self.unknown |= other.unknown
 
 
 def address_of(access: Access) -> Address:
@@ -84,14 +94,13 @@ def is_touchable(address: Address, loop: scf.ForOp) -> bool:
     return is_fresh(root_of(address.base)) or (constant_trip_count(loop) or 0) > 0
 
 
-def accumulators_of(loop: scf.ForOp) -> dict[Address, list[Access]]:
+def accumulators_of(loop: scf.ForOp, effects: Effects) -> dict[Address, list[Access]]:
     """The addresses that can become loop-carried values, with their accesses in program order."""
-    body = loop.body.block
-    if unknown_effect(body) is not None:
+    if effects.unknown:
         return {}
-    everything = list(accesses_in(body))
+    body = loop.body.block
     groups: dict[Address, list[Access]] = {}
-    for access in everything:
+    for access in effects.accesses:
         if access.op.parent is body and not access.is_masked:
             groups.setdefault(address_of(access), []).append(access)
     chosen: dict[Address, list[Access]] = {}
@@ -99,7 +108,7 @@ def accumulators_of(loop: scf.ForOp) -> dict[Address, list[Access]]:
         if not any(access.is_store for access in accesses) or not is_invariant(address, loop):
             continue
         mine = {access.op for access in accesses}
-        others = [access for access in everything if access.op not in mine]
+        others = [access for access in effects.accesses if access.op not in mine]
         if (
             is_read_first(accesses)
             and is_alone(address, accesses, others)
@@ -112,8 +121,8 @@ def accumulators_of(loop: scf.ForOp) -> dict[Address, list[Access]]:
 # ---- rewrites
 
 
-def hoist(loop: scf.ForOp, accumulators: dict[Address, list[Access]]) -> None:
-    """Load each accumulator before `loop`, carry it, store it after."""
+def hoist(loop: scf.ForOp, accumulators: dict[Address, list[Access]]) -> scf.ForOp:
+    """Load each accumulator before `loop`, carry it, store it after; returns the new loop."""
     inits = [_load_before(loop, accesses[0]) for accesses in accumulators.values()]
     new = add_iter_args(loop, [init.results[0] for init in inits])
     block = new.body.block
@@ -129,6 +138,7 @@ def hoist(loop: scf.ForOp, accumulators: dict[Address, list[Access]]) -> None:
     terminator = block.last_op
     assert terminator is not None
     terminator.operands = (*terminator.operands, *finals)
+    return new
 
 
 def _load_before(loop: scf.ForOp, access: Access) -> Operation:
@@ -162,8 +172,12 @@ def _follow(value: SSAValue, accesses: Sequence[Access]) -> SSAValue:
     return value
 
 
-def forward_stores(block: Block) -> None:
-    """In straight-line code, a load takes the value of the last store to, or load from, its address."""
+def forward_stores(block: Block, inside: Mapping[Operation, Effects]) -> Effects:
+    """In straight-line code, a load takes the value of the last store to, or load from, its address.
+
+    `inside` has the effects of the operations with regions. Returns what the block does after that.
+    """
+    effects = Effects()
     known: dict[Address, tuple[Access, SSAValue]] = {}
 
     def forget(written: Access) -> None:
@@ -173,25 +187,26 @@ def forward_stores(block: Block) -> None:
     for op in tuple(block.ops):
         access = access_of(op)
         if access is None:
-            for region in op.regions:
-                for inner in region.blocks:
-                    if unknown_effect(inner) is not None:
-                        known.clear()
-                    for written in accesses_in(inner):
-                        if written.is_store:
-                            forget(written)
-            if not op.regions and not has_known_effect(op):
+            nested = inside.get(op) or Effects(unknown=not has_known_effect(op))
+            effects.add(nested)
+            if nested.unknown:
                 known.clear()
+            for written in nested.accesses:
+                if written.is_store:
+                    forget(written)
+            continue
+        if not access.is_store and not access.is_masked:
+            address = address_of(access)
+            if address in known:
+                Rewriter.replace_op(op, (), (known[address][1],))
+                continue
+            known[address] = (access, op.results[0])
         elif access.is_store:
             forget(access)
             if not access.is_masked:
                 known[address_of(access)] = (access, op.operands[0])
-        elif not access.is_masked:
-            address = address_of(access)
-            if address in known:
-                Rewriter.replace_op(op, (), (known[address][1],))
-            else:
-                known[address] = (access, op.results[0])
+        effects.accesses.append(access)
+    return effects
 
 
 def erase_dead_allocas(block: Block) -> None:
@@ -206,22 +221,29 @@ def erase_dead_allocas(block: Block) -> None:
             Rewriter.erase_op(op)
 
 
-def hoist_in(block: Block) -> None:
+def hoist_in(block: Block) -> Effects:
     """Innermost loops first; each block is cleaned before the loop around it is looked at."""
-    has_memory = False
+    inside: dict[Operation, Effects] = {}
+    has_allocas = False
     for op in tuple(block.ops):
+        has_allocas |= op.name == "memref.alloca"
+        if not op.regions:
+            continue
+        effects = Effects(unknown=not has_known_effect(op))
         for region in op.regions:
             for inner in region.blocks:
-                hoist_in(inner)
-                has_memory = True
+                effects.add(hoist_in(inner))
         if isinstance(op, scf.ForOp):
-            accumulators = accumulators_of(op)
+            accumulators = accumulators_of(op, effects)
             if accumulators:
-                hoist(op, accumulators)
-        has_memory = has_memory or access_of(op) is not None
-    if has_memory:
-        forward_stores(block)
+                op = hoist(op, accumulators)
+                effects.accesses = [a for a in effects.accesses if a.op.parent is not None]
+        inside[op] = effects
+    effects = forward_stores(block, inside)
+    if has_allocas:
         erase_dead_allocas(block)
+        effects.accesses = [a for a in effects.accesses if a.op.parent is not None]
+    return effects
 
 
 class LoopHoistAccumulatorsPass(ModulePass):

@@ -91,6 +91,21 @@ def defined_outside(value: SSAValue, loop: Operation) -> bool:
     return True
 
 
+def copy_op(op: Operation, values: dict[SSAValue, SSAValue]) -> Operation:
+    """A copy of `op`, which has no regions, under `values`; its results are added to them."""
+    new = op.create(
+        operands=[values.get(operand, operand) for operand in op.operands],
+        result_types=op.result_types,
+        properties=op.properties,
+        attributes=op.attributes,
+        location=op.location,
+    )
+    for old, result in zip(op.results, new.results, strict=True):
+        result.name_hint = old.name_hint
+        values[old] = result
+    return new
+
+
 def add_iter_args(loop: scf.ForOp, inits: Sequence[SSAValue]) -> scf.ForOp:
     """`loop` with more loop-carried values, appended; the caller adds them to the terminator.
 

@@ -27,19 +27,19 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
+from jitdialects.analysis.body import Body, body_of
 from jitdialects.analysis.bounds import constant_of, constant_trip_count
 from jitdialects.analysis.dependence import carried_dependence
 from jitdialects.analysis.lanes import Lanes, lanes_of
 from jitdialects.analysis.memory import (
     access_of,
-    accesses_in,
     is_fresh,
     may_alias,
     root_of,
-    unknown_effect,
 )
 from jitdialects.passes.index_math import Index, IndexMath, before
 from jitdialects.passes.loop_rewrite import (
+    copy_op,
     defined_outside,
     is_parallel,
     loops_innermost_first,
@@ -63,43 +63,38 @@ def counts_upwards(loop: scf.ForOp) -> bool:
     return step is not None and step > 0 and isinstance(loop.lb.type, IndexType)
 
 
-def unknown_operation(loop: scf.ForOp) -> Operation | None:
+def unknown_operation(body: Body) -> Operation | None:
     """An operation whose effects are not known, or with a region that is no loop."""
-    for op in loop.body.block.walk():
-        if op.regions and not isinstance(op, scf.ForOp):
-            return op
-    return unknown_effect(loop.body.block)
+    return next((op for op in body.others if op.regions), body.unknown_effect)
 
 
-def has_uniform_bounds(loop: scf.ForOp, lanes: Lanes) -> bool:
+def has_uniform_bounds(body: Body, lanes: Lanes) -> bool:
     """Inner loops run equally often in all copies."""
-    inner = (op for op in loop.body.block.walk() if isinstance(op, scf.ForOp))
-    return all(lanes.is_uniform(bound) for op in inner for bound in op.operands[:3])
+    return all(lanes.is_uniform(bound) for op in body.loops for bound in op.operands[:3])
 
 
-def refusal(loop: scf.ForOp, lanes: Lanes) -> str | None:
+def refusal(loop: scf.ForOp, body: Body, lanes: Lanes) -> str | None:
     """Why iterations of `loop` may not run side by side, or `None`."""
     if not carries_no_values(loop):
         return "it carries values from iteration to iteration"
     if not counts_upwards(loop):
         return "its step is not a positive constant"
-    unknown = unknown_operation(loop)
+    unknown = unknown_operation(body)
     if unknown is not None:
         return f"{unknown.name} cannot be copied side by side"
-    if not has_uniform_bounds(loop, lanes):
+    if not has_uniform_bounds(body, lanes):
         return "the bounds of an inner loop depend on its index"
     return None if is_parallel(loop) else carried_dependence(loop)
 
 
-def may_repeat(loop: scf.ForOp) -> bool:
+def may_repeat(loop: scf.ForOp, body: Body) -> bool:
     """Doing an iteration twice is like doing it once: it reads nothing that it writes.
 
     Memory that each iteration allocates for itself does not count.
     """
-    accesses = list(accesses_in(loop.body.block))
-    shared = [a for a in accesses if not _is_private(a.base, loop)]
-    reads = {a.base for a in shared if not a.is_store}
-    writes = {a.base for a in shared if a.is_store}
+    shared = [access for access in body.accesses if not _is_private(access.base, loop)]
+    reads = {access.base for access in shared if not access.is_store}
+    writes = {access.base for access in shared if access.is_store}
     return not any(may_alias(read, write) for read in reads for write in writes)
 
 
@@ -142,7 +137,7 @@ class Jammer:
         return not all(self.lanes.is_uniform(value) for value in values)
 
     def _write_shared(self, op: Operation, put: Callable[[Operation], None]) -> None:
-        new = op.clone_without_regions(self.copies[0])
+        new = copy_op(op, self.copies[0])
         put(new)
         self._share(op.results, new.results)
 
@@ -159,7 +154,7 @@ class Jammer:
     def _flush(self, put: Callable[[Operation], None]) -> None:
         for copy in self.copies:
             for op in self.waiting:
-                put(op.clone_without_regions(copy))
+                put(copy_op(op, copy))
         self.waiting = []
 
     def _each(self, value: SSAValue, differs: bool) -> list[SSAValue]:
@@ -212,7 +207,7 @@ def _named(new: SSAValue, old: SSAValue) -> SSAValue:
     return new
 
 
-def jam(loop: scf.ForOp, lanes: Lanes, factor: int) -> None:
+def jam(loop: scf.ForOp, body: Body, lanes: Lanes, factor: int) -> None:
     """Run `factor` (at least 2) iterations of `loop` side by side."""
     math = IndexMath(before(loop))
     trips = constant_trip_count(loop)
@@ -229,7 +224,7 @@ def jam(loop: scf.ForOp, lanes: Lanes, factor: int) -> None:
         Rewriter.erase_op(loop)
         return
     whole = trips is not None and trips % factor == 0
-    if whole or (step == 1 and may_repeat(loop)):
+    if whole or (step == 1 and may_repeat(loop, body)):
         last = None if whole else math.value(math.sub(math.number(loop.ub), 1))
         math.put(_jammed(loop, lanes, factor, math, math.number(loop.ub), last))
         Rewriter.erase_op(loop)
@@ -278,10 +273,10 @@ class LoopUnrollAndJamPass(ModulePass):
             factor = schedule.jam[0] if schedule.jam else 1
             if factor < 2:
                 continue
-            lanes = lanes_of(loop)
-            reason = refusal(loop, lanes)
+            body, lanes = body_of(loop.body.block), lanes_of(loop)
+            reason = refusal(loop, body, lanes)
             if reason is None:
-                jam(loop, lanes, factor)
+                jam(loop, body, lanes, factor)
             else:
                 set_schedule(loop, schedule.without("jam"))
                 refuse(loop, self.name, reason)

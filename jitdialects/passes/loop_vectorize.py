@@ -40,6 +40,7 @@ from xdsl.ir import Attribute, Block, Operation, OpResult, Region, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
+from jitdialects.analysis.body import Body, body_of
 from jitdialects.analysis.bounds import constant_extent, constant_of, extent_at_most
 from jitdialects.analysis.dependence import carried_dependence
 from jitdialects.analysis.lanes import Lanes, lanes_of
@@ -49,7 +50,9 @@ from jitdialects.dialects.loop import KIND, PARALLEL, Schedule
 from jitdialects.dialects.upstream import ARITH_ON_VECTORS
 from jitdialects.passes.index_math import Index, IndexMath, before
 from jitdialects.passes.loop_rewrite import (
+    copy_op,
     is_innermost,
+    is_parallel,
     loops_innermost_first,
     refuse,
     schedule_of,
@@ -74,86 +77,69 @@ def counts_by_one(loop: scf.ForOp) -> bool:
     return constant_of(loop.step) == 1 and isinstance(loop.lb.type, IndexType)
 
 
-def unknown_operation(loop: scf.ForOp) -> Operation | None:
+def unknown_operation(body: Body) -> Operation | None:
     """An operation that has no form on vectors here."""
-    for op in loop.body.block.walk():
-        if isinstance(op, scf.ForOp | scf.YieldOp) or access_of(op) is not None:
-            continue
+    for op in body.others:
         if not is_elementwise(op) and op.name not in ("arith.constant", "memref.dim"):
             return op
     return None
 
 
-def has_scalar_accesses(loop: scf.ForOp) -> bool:
+def has_scalar_accesses(body: Body) -> bool:
     """Nothing in it is a vector already."""
-    accesses = (access_of(op) for op in loop.body.block.walk())
-    return all(access.op.name.startswith("memref.") for access in accesses if access is not None)
+    return all(access.op.name.startswith("memref.") for access in body.accesses)
 
 
-def has_uniform_bounds(loop: scf.ForOp, lanes: Lanes) -> bool:
+def has_uniform_bounds(body: Body, lanes: Lanes) -> bool:
     """Inner loops run equally often in all lanes."""
-    inner = (op for op in loop.body.block.walk() if isinstance(op, scf.ForOp))
-    return all(lanes.is_uniform(bound) for op in inner for bound in (op.lb, op.ub, op.step))
+    return all(lanes.is_uniform(bound) for op in body.loops for bound in op.operands[:3])
 
 
-def has_unit_stride(loop: scf.ForOp, lanes: Lanes) -> bool:
+def has_unit_stride(body: Body, lanes: Lanes) -> bool:
     """Lanes load from neighbouring elements, or all from one."""
-    accesses = (access_of(op) for op in loop.body.block.walk())
     return all(
         lanes.is_contiguous_access(access)
-        or (lanes.is_uniform_access(access) and not access.is_store)
-        for access in accesses
-        if access is not None
+        or (not access.is_store and lanes.is_uniform_access(access))
+        for access in body.accesses
     )
 
 
-def uses_index_as_address(loop: scf.ForOp, lanes: Lanes) -> bool:
+def uses_index_as_address(body: Body, lanes: Lanes) -> bool:
     """The induction variable enters addresses only, never data."""
-    for op in loop.body.block.walk():
-        if access_of(op) is not None:
-            stored = [op.operands[0]] if not op.results else []
-        else:
-            stored = op.operands if any(r in lanes.varying for r in op.results) else ()
-        if any(operand in lanes.growth for operand in stored):
-            return False
-    return True
+    data = [access.stored for access in body.accesses if access.stored is not None]
+    for op in body.others:
+        if op.results and op.results[0] in lanes.varying:
+            data += op.operands
+    return not any(value in lanes.growth for value in data)
 
 
-def has_lane_types(loop: scf.ForOp, lanes: Lanes) -> bool:
+def has_lane_types(body: Body, lanes: Lanes) -> bool:
     """Every value that differs between lanes has a type that vectors and memory share."""
-    if not all(_is_lane_type(value.type) for value in lanes.varying):
+    if not all(isinstance(value.type, IntegerType | AnyFloat) for value in lanes.varying):
         return False
-    accesses = (access_of(op) for op in loop.body.block.walk())
-    return not any(a.value_type == i1 for a in accesses if a is not None)
+    return not any(access.value_type == i1 for access in body.accesses)
 
 
-def _is_lane_type(type: Attribute) -> bool:
-    return isinstance(type, IntegerType | AnyFloat)
-
-
-def refusal(loop: scf.ForOp, lanes: Lanes) -> str | None:
+def refusal(loop: scf.ForOp, body: Body, lanes: Lanes) -> str | None:
     """Why `loop` may not be vectorised, or `None`."""
     if not carries_no_values(loop):
         return "it carries values from iteration to iteration, and their order is meaning"
     if not counts_by_one(loop):
         return "its step is not 1"
-    unknown = unknown_operation(loop)
+    unknown = unknown_operation(body)
     if unknown is not None:
         return f"{unknown.name} has no form on vectors"
-    if not has_scalar_accesses(loop):
+    if not has_scalar_accesses(body):
         return "its body works on vectors already"
-    if not has_uniform_bounds(loop, lanes):
+    if not has_uniform_bounds(body, lanes):
         return "the bounds of an inner loop depend on its index"
-    if not has_unit_stride(loop, lanes):
+    if not has_unit_stride(body, lanes):
         return "an access is not at unit stride"
-    if not uses_index_as_address(loop, lanes):
+    if not uses_index_as_address(body, lanes):
         return "its index is used as a value"
-    if not has_lane_types(loop, lanes):
+    if not has_lane_types(body, lanes):
         return "a value that differs between lanes has no vector type"
-    kind = loop.attributes.get(KIND)
-    if isinstance(kind, StringAttr) and kind.data == PARALLEL:
-        return None
-    return carried_dependence(loop)
+    return None if is_parallel(loop) else carried_dependence(loop)
 
 
 # ---- rewrite
@@ -175,9 +161,13 @@ class Widener:
         self.scalars: Scope = {}  # copies of uniform values, and lane 0 of linear ones
         self.vectors: Scope = {}
         self.mask: SSAValue | None = None
+        self.types: dict[Attribute, VectorType] = {}
 
     def type_of(self, element: Attribute) -> VectorType:
-        return VectorType(element, (self.width,))
+        """The vector of `element`s; made once, since making an attribute verifies it."""
+        if element not in self.types:
+            self.types[element] = VectorType(element, (self.width,))
+        return self.types[element]
 
     def write(self, iv: SSAValue, block: Block | None, active: SSAValue | None = None) -> None:
         """The body with lane 0 at `iv`, appended to `block` or in front of the loop.
@@ -208,7 +198,7 @@ class Widener:
                 self._write_scalar(op)
 
     def _write_scalar(self, op: Operation) -> None:
-        self.put(op.clone_without_regions(self.scalars))
+        self.put(copy_op(op, self.scalars))
 
     def _write_wide(self, op: Operation) -> None:
         wide = ARITH_ON_VECTORS.get(op.name, type(op)).create(
@@ -328,16 +318,17 @@ def splat_constant(type: VectorType, number: float) -> Operation:
     return arith.ConstantOp.create(result_types=(type,), properties={"value": value})
 
 
-def hoist_constants(loop: scf.ForOp) -> None:
+def hoist_constants(loop: scf.ForOp, body: Body) -> None:
     """Constants in the body move in front of `loop`: all copies of the body share them."""
-    for op in [op for op in loop.body.walk() if op.name == "arith.constant"]:
-        op.detach()
-        Rewriter.insert_op(op, InsertPoint.before(loop))
+    for op in body.others:
+        if op.name == "arith.constant":
+            op.detach()
+            Rewriter.insert_op(op, InsertPoint.before(loop))
 
 
-def vectorize(loop: scf.ForOp, lanes: Lanes, width: int) -> None:
+def vectorize(loop: scf.ForOp, body: Body, lanes: Lanes, width: int) -> None:
     """Replace `loop` by an unmasked part and a masked rest, each only if it may be needed."""
-    hoist_constants(loop)
+    hoist_constants(loop, body)
     widener = Widener(loop, lanes, width)
     math = widener.math
     lower, upper = math.number(loop.lb), math.number(loop.ub)
@@ -356,7 +347,7 @@ def vectorize(loop: scf.ForOp, lanes: Lanes, width: int) -> None:
             _add_loop(widener, lower, middle, schedule)
     if rest == 0:
         Rewriter.erase_op(loop)
-    elif may_trap(loop, lanes):
+    elif may_trap(body, lanes):
         loop.operands[0] = math.value(middle)
         set_schedule(loop, schedule)
     else:
@@ -388,11 +379,9 @@ def _add_loop(
     math.put(loop)
 
 
-def may_trap(loop: scf.ForOp, lanes: Lanes) -> bool:
+def may_trap(body: Body, lanes: Lanes) -> bool:
     """A lane that does not exist could divide by zero: what is left over must stay scalar."""
-    return any(
-        op.name in _MAY_TRAP and op.operands[1] in lanes.varying for op in loop.body.block.walk()
-    )
+    return any(op.name in _MAY_TRAP and op.operands[1] in lanes.varying for op in body.others)
 
 
 @dataclass(frozen=True)
@@ -411,10 +400,10 @@ class LoopVectorizePass(ModulePass):
                 width = self.width
             if width < 2:
                 continue
-            lanes = lanes_of(loop)
-            reason = refusal(loop, lanes)
+            body, lanes = body_of(loop.body.block), lanes_of(loop)
+            reason = refusal(loop, body, lanes)
             if reason is None:
-                vectorize(loop, lanes, width)
+                vectorize(loop, body, lanes, width)
             else:
                 set_schedule(loop, schedule.without("vector"))
                 refuse(loop, self.name, reason)
