@@ -217,9 +217,12 @@ class StoragePlan:
     def _touches(self, old: Root, new: Root) -> Iterator[int]:
         """Positions at which `old` may become `new` in the same memory."""
         if new.value is not None and isinstance(op := new.value.owner, Operation):
+            at = self._live.position[op]
+            dies = all(last == at for first, last in old.ranges if first <= at <= last)
             for value in op.operands:
-                if self.roots.get(value) is old and may_overwrite(op, value, self.roots):
-                    yield self._live.position[op]
+                is_old = self.roots.get(value) is old
+                if dies and is_old and may_overwrite(op, value, self.roots):
+                    yield at
         for edge in self.edges:
             for move in edge.moves:
                 if move.target is new and self.roots[move.source] is old and is_whole(move.source):

@@ -140,7 +140,8 @@ def test_no_live_value_is_overwritten_in_random_programs(seed: int) -> None:
     for number, case in enumerate(cases(40 + seed, 12)):
         module = program_to_module(case.program)
         ConvertVmToTssaPass(str(case.signature)).apply(CONTEXT, module)
-        TssaDcePass().apply(CONTEXT, module)
+        if number % 3:  # results that nobody reads are values too
+            TssaDcePass().apply(CONTEXT, module)
         TssaFusePass(merge=number % 2 == 0).apply(CONTEXT, module)
         check(function_of(module), SIZES[:3], seed)
 

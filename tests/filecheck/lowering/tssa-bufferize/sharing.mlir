@@ -112,3 +112,13 @@ func.func @do_not_share_what_may_be_larger(
   %h = tssa.sum %g {axes = array<i64: 0>} : (tensor<4xf32>) -> tensor<f32>
   func.return %h : tensor<f32>
 }
+
+// %b is returned, so it lives on although %d, which nobody reads, is dead at once.
+// CHECK-LABEL: func.func @do_not_overwrite_a_live_operand_with_a_dead_result
+// CHECK:         tssa.group ins(%x : memref<8xf32>) outs(%out0 : memref<8xf32>)
+// CHECK:         tssa.group ins(%out0 : memref<8xf32>) outs(%{{[0-9]+}} : memref<8xf32>)
+func.func @do_not_overwrite_a_live_operand_with_a_dead_result(%x: tensor<8xf32>) -> tensor<8xf32> {
+  %b = tssa.exp %x : (tensor<8xf32>) -> tensor<8xf32>
+  %d = tssa.abs %b : (tensor<8xf32>) -> tensor<8xf32>
+  func.return %b : tensor<8xf32>
+}
