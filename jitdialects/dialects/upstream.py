@@ -19,12 +19,9 @@ from xdsl.dialects.arith import (
     FastMathFlagsAttr,
 )
 from xdsl.dialects.builtin import (
-    I1,
     AnyFloatConstr,
-    BoolAttr,
     IndexTypeConstr,
     IntegerAttr,
-    ShapedType,
     SignlessIntegerConstraint,
     TensorType,
     VectorType,
@@ -33,16 +30,11 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.dialects.llvm import (
     LLVM,
-    FastMathAttr,
-    FCmpPredicateFlag,
-    GenericCastOp,
-    LLVMPointerType,
 )
 from xdsl.ir import Attribute, Dialect, Operation, SSAValue
 from xdsl.irdl import (
     AnyAttr,
     IRDLOperation,
-    ParsePropInAttrDict,
     VarConstraint,
     irdl_op_definition,
     operand_def,
@@ -52,10 +44,12 @@ from xdsl.irdl import (
 )
 from xdsl.parser import Parser
 from xdsl.printer import Printer
-from xdsl.traits import NoMemoryEffect, Pure, SameOperandsAndResultType
+from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
 from jitdialects.dialects.upstream_casts import CASTS
+from jitdialects.dialects.upstream_llvm import LLVM_OPERATIONS
+from jitdialects.dialects.upstream_types import boolean_like, verify_condition
 
 _INT_SCALAR = SignlessIntegerConstraint | IndexTypeConstr
 _INT_LIKE = (
@@ -67,29 +61,6 @@ _FLOAT_LIKE = (
     | TensorType.constr(element_type=AnyFloatConstr)
 )
 _STRICT = FastMathFlagsAttr("none")
-_LLVM_INT = SignlessIntegerConstraint | VectorType.constr(SignlessIntegerConstraint)
-_LLVM_FLOAT = AnyFloatConstr | VectorType.constr(AnyFloatConstr)
-
-
-def boolean_like(type: Attribute) -> Attribute:
-    """`i1`, or the vector or tensor of `i1` with the shape of `type`."""
-    if isinstance(type, VectorType):
-        return VectorType(i1, type.shape, type.scalable_dims)
-    if isinstance(type, TensorType):
-        return TensorType(i1, type.get_shape())
-    return i1
-
-
-def _verify_condition(name: str, condition: Attribute, value: Attribute, *, may_be_scalar: bool):
-    if may_be_scalar and condition == i1:
-        return
-    if condition != boolean_like(value):
-        raise VerifyException(
-            f"{name} needs {boolean_like(value)} to go with {value}, not {condition}"
-        )
-
-
-# ---- arith
 
 
 class _ArithComparison(IRDLOperation, ABC):
@@ -101,7 +72,7 @@ class _ArithComparison(IRDLOperation, ABC):
 
     def verify_(self) -> None:
         operand, result = self.operands[0].type, self.results[0].type
-        _verify_condition(self.name, result, operand, may_be_scalar=False)
+        verify_condition(self.name, result, operand, may_be_scalar=False)
         if not 0 <= self.predicate.value.data < len(self.PREDICATES):
             raise VerifyException(f"{self.name} has no predicate {self.predicate.value.data}")
 
@@ -244,7 +215,7 @@ class SelectOp(IRDLOperation):
         )
 
     def verify_(self) -> None:
-        _verify_condition(self.name, self.condition.type, self.result.type, may_be_scalar=True)
+        verify_condition(self.name, self.condition.type, self.result.type, may_be_scalar=True)
 
     @classmethod
     def parse(cls, parser: Parser) -> SelectOp:
@@ -274,301 +245,6 @@ class SelectOp(IRDLOperation):
         printer.print_attribute(self.result.type)
 
 
-# ---- llvm: scalar operations that upstream allows on vectors too
-
-
-@irdl_op_definition
-class LlvmFCmpOp(IRDLOperation):
-    """`llvm.fcmp` on floats and vectors of floats."""
-
-    name = "llvm.fcmp"
-
-    T: ClassVar = VarConstraint("T", _LLVM_FLOAT)
-
-    predicate = prop_def(IntegerAttr)
-    lhs = operand_def(T)
-    rhs = operand_def(T)
-    fastmathFlags = prop_def(FastMathAttr, default_value=FastMathAttr(None))
-    res = result_def(I1 | VectorType[I1])
-
-    traits = traits_def(Pure())
-
-    irdl_options = (ParsePropInAttrDict(),)
-
-    def verify_(self) -> None:
-        _verify_condition(self.name, self.res.type, self.lhs.type, may_be_scalar=False)
-
-    @classmethod
-    def parse(cls, parser: Parser) -> LlvmFCmpOp:
-        flag = FCmpPredicateFlag(parser.parse_str_literal())
-        lhs = parser.parse_unresolved_operand()
-        parser.parse_punctuation(",")
-        rhs = parser.parse_unresolved_operand()
-        attributes = parser.parse_optional_attr_dict()
-        parser.parse_punctuation(":")
-        type = parser.parse_type()
-        properties: dict[str, Attribute] = {
-            "predicate": IntegerAttr(flag.to_int(), i64),
-            "fastmathFlags": attributes.pop("fastmathFlags", FastMathAttr(None)),
-        }
-        return cls.create(
-            operands=parser.resolve_operands([lhs, rhs], [type, type], parser.pos),
-            result_types=[boolean_like(type)],
-            properties=properties,
-            attributes=attributes,
-        )
-
-    def print(self, printer: Printer) -> None:
-        printer.print_string(f' "{FCmpPredicateFlag.from_int(self.predicate.value.data)}" ')
-        printer.print_list(self.operands, printer.print_ssa_value)
-        attributes = dict(self.attributes)
-        if self.fastmathFlags != FastMathAttr(None):
-            attributes["fastmathFlags"] = self.fastmathFlags
-        printer.print_op_attributes(attributes)
-        printer.print_string(" : ")
-        printer.print_attribute(self.lhs.type)
-
-
-@irdl_op_definition
-class LlvmSelectOp(IRDLOperation):
-    """`llvm.select` with one condition, or with one for each lane."""
-
-    name = "llvm.select"
-
-    T: ClassVar = VarConstraint("T", AnyAttr())
-
-    condition = operand_def(I1 | VectorType[I1])
-    true_value = operand_def(T)
-    false_value = operand_def(T)
-    fastmathFlags = prop_def(FastMathAttr, default_value=FastMathAttr(None))
-    res = result_def(T)
-
-    traits = traits_def(Pure())
-
-    irdl_options = (ParsePropInAttrDict(),)
-
-    assembly_format = (
-        "$condition `,` $true_value `,` $false_value attr-dict `:` type($condition) `,` type($res)"
-    )
-
-    def verify_(self) -> None:
-        _verify_condition(self.name, self.condition.type, self.res.type, may_be_scalar=True)
-
-
-# ---- llvm: missing casts and element access
-
-
-@irdl_op_definition
-class LlvmFPToSIOp(GenericCastOp):
-    """Poison where the value does not fit: check the range first."""
-
-    name = "llvm.fptosi"
-
-
-@irdl_op_definition
-class LlvmFPToUIOp(GenericCastOp):
-    """Poison where the value does not fit: check the range first."""
-
-    name = "llvm.fptoui"
-
-
-@irdl_op_definition
-class LlvmUIToFPOp(GenericCastOp):
-    name = "llvm.uitofp"
-
-
-@irdl_op_definition
-class LlvmExtractElementOp(IRDLOperation):
-    name = "llvm.extractelement"
-
-    T: ClassVar = VarConstraint("T", AnyAttr())
-
-    vector = operand_def(VectorType.constr(T))
-    position = operand_def(SignlessIntegerConstraint)
-    res = result_def(T)
-
-    traits = traits_def(NoMemoryEffect())
-
-    def verify_(self) -> None:
-        if isinstance(self.vector.type, ShapedType) and self.vector.type.get_num_dims() != 1:
-            raise VerifyException("llvm.extractelement needs a vector of one dimension")
-
-    assembly_format = "$vector `[` $position `:` type($position) `]` attr-dict `:` type($vector)"
-
-
-# ---- llvm: intrinsics
-
-
-@irdl_op_definition
-class LlvmMaskedLoadOp(IRDLOperation):
-    """Lanes whose mask bit is clear touch no memory and yield the lane of `pass_thru`."""
-
-    name = "llvm.intr.masked.load"
-
-    T: ClassVar = VarConstraint("T", VectorType.constr(AnyAttr()))
-
-    data = operand_def(LLVMPointerType)
-    mask = operand_def(VectorType[I1])
-    pass_thru = operand_def(T)
-    alignment = prop_def(IntegerAttr)
-    res = result_def(T)
-
-    traits = traits_def()
-
-    irdl_options = (ParsePropInAttrDict(),)
-
-    assembly_format = "operands attr-dict `:` functional-type(operands, results)"
-
-
-@irdl_op_definition
-class LlvmMaskedStoreOp(IRDLOperation):
-    """Lanes whose mask bit is clear touch no memory. xDSL's stores vectors of floats only."""
-
-    name = "llvm.intr.masked.store"
-
-    value = operand_def(VectorType)
-    data = operand_def(LLVMPointerType)
-    mask = operand_def(VectorType[I1])
-    alignment = prop_def(IntegerAttr)
-
-    irdl_options = (ParsePropInAttrDict(),)
-
-    assembly_format = (
-        "$value `,` $data `,` $mask attr-dict `:` type($value) `,` type($mask) `into` type($data)"
-    )
-
-
-class _FloatUnaryIntrinsic(IRDLOperation, ABC):
-    T: ClassVar = VarConstraint("T", _LLVM_FLOAT)
-
-    arg = operand_def(T)
-    fastmathFlags = prop_def(FastMathAttr, default_value=FastMathAttr(None))
-    res = result_def(T)
-
-    traits = traits_def(Pure(), SameOperandsAndResultType())
-
-    irdl_options = (ParsePropInAttrDict(),)
-
-    assembly_format = "`(` operands `)` attr-dict `:` functional-type(operands, results)"
-
-
-class _FloatBinaryIntrinsic(IRDLOperation, ABC):
-    T: ClassVar = VarConstraint("T", _LLVM_FLOAT)
-
-    a = operand_def(T)
-    b = operand_def(T)
-    fastmathFlags = prop_def(FastMathAttr, default_value=FastMathAttr(None))
-    res = result_def(T)
-
-    traits = traits_def(Pure(), SameOperandsAndResultType())
-
-    irdl_options = (ParsePropInAttrDict(),)
-
-    assembly_format = "`(` operands `)` attr-dict `:` functional-type(operands, results)"
-
-
-class _IntBinaryIntrinsic(IRDLOperation, ABC):
-    T: ClassVar = VarConstraint("T", _LLVM_INT)
-
-    a = operand_def(T)
-    b = operand_def(T)
-    res = result_def(T)
-
-    traits = traits_def(Pure(), SameOperandsAndResultType())
-
-    assembly_format = "`(` operands `)` attr-dict `:` functional-type(operands, results)"
-
-
-@irdl_op_definition
-class LlvmMaximumOp(_FloatBinaryIntrinsic):
-    """NaN if an operand is NaN; +0.0 is above -0.0. (`maxnum` drops NaN.)"""
-
-    name = "llvm.intr.maximum"
-
-
-@irdl_op_definition
-class LlvmMinimumOp(_FloatBinaryIntrinsic):
-    """NaN if an operand is NaN; -0.0 is below +0.0. (`minnum` drops NaN.)"""
-
-    name = "llvm.intr.minimum"
-
-
-@irdl_op_definition
-class LlvmRoundEvenOp(_FloatUnaryIntrinsic):
-    name = "llvm.intr.roundeven"
-
-
-@irdl_op_definition
-class LlvmFTruncOp(_FloatUnaryIntrinsic):
-    name = "llvm.intr.trunc"
-
-
-@irdl_op_definition
-class LlvmSMaxOp(_IntBinaryIntrinsic):
-    name = "llvm.intr.smax"
-
-
-@irdl_op_definition
-class LlvmSMinOp(_IntBinaryIntrinsic):
-    name = "llvm.intr.smin"
-
-
-@irdl_op_definition
-class LlvmUMaxOp(_IntBinaryIntrinsic):
-    name = "llvm.intr.umax"
-
-
-@irdl_op_definition
-class LlvmUMinOp(_IntBinaryIntrinsic):
-    name = "llvm.intr.umin"
-
-
-@irdl_op_definition
-class LlvmCtPopOp(IRDLOperation):
-    name = "llvm.intr.ctpop"
-
-    T: ClassVar = VarConstraint("T", _LLVM_INT)
-
-    value = operand_def(T)
-    res = result_def(T)
-
-    traits = traits_def(Pure(), SameOperandsAndResultType())
-
-    assembly_format = "`(` operands `)` attr-dict `:` functional-type(operands, results)"
-
-
-class _IntUnaryFlaggedIntrinsic(IRDLOperation, ABC):
-    """MLIR has no textual form of its own for these: they print generically."""
-
-    T: ClassVar = VarConstraint("T", _LLVM_INT)
-
-    value = operand_def(T)
-    res = result_def(T)
-
-    traits = traits_def(Pure(), SameOperandsAndResultType())
-
-
-@irdl_op_definition
-class LlvmCountTrailingZerosOp(_IntUnaryFlaggedIntrinsic):
-    name = "llvm.intr.cttz"
-
-    is_zero_poison = prop_def(BoolAttr)
-
-
-@irdl_op_definition
-class LlvmCountLeadingZerosOp(_IntUnaryFlaggedIntrinsic):
-    name = "llvm.intr.ctlz"
-
-    is_zero_poison = prop_def(BoolAttr)
-
-
-@irdl_op_definition
-class LlvmAbsOp(_IntUnaryFlaggedIntrinsic):
-    name = "llvm.intr.abs"
-
-    is_int_min_poison = prop_def(BoolAttr)
-
-
 def _completed(dialect: Dialect, operations: Iterable[type[Operation]]) -> Dialect:
     """`dialect` with `operations` added, replacing those of the same name."""
     merged = {op.name: op for op in dialect.operations}
@@ -583,28 +259,4 @@ ARITH_ON_VECTORS = {op.name: op for op in (CmpiOp, CmpfOp, SelectOp, *CASTS)}
 
 COMPLETED_ARITH = _completed(Arith, ARITH_ON_VECTORS.values())
 
-COMPLETED_LLVM = _completed(
-    LLVM,
-    (
-        LlvmAbsOp,
-        LlvmCountLeadingZerosOp,
-        LlvmCountTrailingZerosOp,
-        LlvmCtPopOp,
-        LlvmExtractElementOp,
-        LlvmFCmpOp,
-        LlvmFPToSIOp,
-        LlvmFPToUIOp,
-        LlvmFTruncOp,
-        LlvmMaskedLoadOp,
-        LlvmMaskedStoreOp,
-        LlvmMaximumOp,
-        LlvmMinimumOp,
-        LlvmRoundEvenOp,
-        LlvmSMaxOp,
-        LlvmSMinOp,
-        LlvmSelectOp,
-        LlvmUIToFPOp,
-        LlvmUMaxOp,
-        LlvmUMinOp,
-    ),
-)
+COMPLETED_LLVM = _completed(LLVM, LLVM_OPERATIONS)

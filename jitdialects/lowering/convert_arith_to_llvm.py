@@ -29,7 +29,8 @@ from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import PassFailedException
 from xdsl.utils.type import get_element_type_or_self
 
-from jitdialects.dialects import upstream
+from jitdialects.dialects import upstream_llvm
+from jitdialects.dialects.upstream_types import boolean_like
 from jitdialects.lowering.llvm_conversion import (
     Conversion,
     Converter,
@@ -76,14 +77,14 @@ def _constant(op: Operation, c: Conversion) -> None:
 def _compare_integers(op: Operation, c: Conversion) -> None:
     operands = [c.value(operand) for operand in op.operands]
     predicate = {"predicate": op.properties["predicate"]}
-    c.replace(op, c.emit(llvm.ICmpOp, operands, upstream.boolean_like(operands[0].type), predicate))
+    c.replace(op, c.emit(llvm.ICmpOp, operands, boolean_like(operands[0].type), predicate))
 
 
 def _compare_floats(op: Operation, c: Conversion) -> None:
     lhs, rhs = map(c.value, op.operands)
     properties = {"predicate": op.properties["predicate"], **STRICT}
-    result = upstream.boolean_like(lhs.type)
-    c.replace(op, c.emit(upstream.LlvmFCmpOp, (lhs, rhs), result, properties))
+    result = boolean_like(lhs.type)
+    c.replace(op, c.emit(upstream_llvm.FCmpOp, (lhs, rhs), result, properties))
 
 
 def _bits(type: Attribute) -> int:
@@ -114,7 +115,7 @@ TABLE: Table = {
     "arith.constant": _constant,
     "arith.cmpi": _compare_integers,
     "arith.cmpf": _compare_floats,
-    "arith.select": one_to_one(upstream.LlvmSelectOp, STRICT),
+    "arith.select": one_to_one(upstream_llvm.SelectOp, STRICT),
     "arith.index_cast": _index_cast(llvm.SExtOp),
     "arith.index_castui": _index_cast(llvm.ZExtOp),
     "arith.addi": one_to_one(llvm.AddOp, _WRAPS),
@@ -130,10 +131,10 @@ TABLE: Table = {
     "arith.shli": one_to_one(llvm.ShlOp, _WRAPS),
     "arith.shrsi": one_to_one(llvm.AShrOp),
     "arith.shrui": one_to_one(llvm.LShrOp),
-    "arith.maxsi": one_to_one(upstream.LlvmSMaxOp),
-    "arith.minsi": one_to_one(upstream.LlvmSMinOp),
-    "arith.maxui": one_to_one(upstream.LlvmUMaxOp),
-    "arith.minui": one_to_one(upstream.LlvmUMinOp),
+    "arith.maxsi": one_to_one(upstream_llvm.SMaxOp),
+    "arith.minsi": one_to_one(upstream_llvm.SMinOp),
+    "arith.maxui": one_to_one(upstream_llvm.UMaxOp),
+    "arith.minui": one_to_one(upstream_llvm.UMinOp),
     "arith.extsi": one_to_one(llvm.SExtOp),
     "arith.extui": one_to_one(llvm.ZExtOp),
     "arith.trunci": one_to_one(llvm.TruncOp, _TRUNCATES),
@@ -142,16 +143,16 @@ TABLE: Table = {
     "arith.mulf": one_to_one(llvm.FMulOp, STRICT),
     "arith.divf": one_to_one(llvm.FDivOp, STRICT),
     "arith.negf": one_to_one(llvm.FNegOp, STRICT),
-    "arith.maximumf": one_to_one(upstream.LlvmMaximumOp, STRICT),
-    "arith.minimumf": one_to_one(upstream.LlvmMinimumOp, STRICT),
+    "arith.maximumf": one_to_one(upstream_llvm.MaximumOp, STRICT),
+    "arith.minimumf": one_to_one(upstream_llvm.MinimumOp, STRICT),
     "arith.maxnumf": one_to_one(llvm.VectorFMaxOp, STRICT),
     "arith.minnumf": one_to_one(llvm.VectorFMinOp, STRICT),
     "arith.extf": one_to_one(llvm.FPExtOp),
     "arith.truncf": one_to_one(llvm.FPTruncOp),
     "arith.sitofp": one_to_one(llvm.SIToFPOp),
-    "arith.uitofp": one_to_one(upstream.LlvmUIToFPOp),
-    "arith.fptosi": one_to_one(upstream.LlvmFPToSIOp),
-    "arith.fptoui": one_to_one(upstream.LlvmFPToUIOp),
+    "arith.uitofp": one_to_one(upstream_llvm.UIToFPOp),
+    "arith.fptosi": one_to_one(upstream_llvm.FPToSIOp),
+    "arith.fptoui": one_to_one(upstream_llvm.FPToUIOp),
     "arith.bitcast": one_to_one(llvm.BitcastOp),
 }
 

@@ -16,7 +16,7 @@ from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import PassFailedException
 
-from jitdialects.dialects import upstream
+from jitdialects.dialects import upstream_llvm
 from jitdialects.lowering.convert_arith_to_llvm import STRICT, one_to_one
 from jitdialects.lowering.llvm_conversion import Conversion, Table, convert_module
 
@@ -37,12 +37,12 @@ TABLE: Table = {
     "math.copysign": one_to_one(llvm.FCopySignOp, STRICT),
     "math.floor": one_to_one(llvm.FFloorOp, STRICT),
     "math.ceil": one_to_one(llvm.FCeilOp, STRICT),
-    "math.trunc": one_to_one(upstream.LlvmFTruncOp, STRICT),
-    "math.roundeven": one_to_one(upstream.LlvmRoundEvenOp, STRICT),
-    "math.absi": one_to_one(upstream.LlvmAbsOp, _MINIMUM_IS_DEFINED),
-    "math.ctpop": one_to_one(upstream.LlvmCtPopOp),
-    "math.cttz": one_to_one(upstream.LlvmCountTrailingZerosOp, _ZERO_IS_DEFINED),
-    "math.ctlz": one_to_one(upstream.LlvmCountLeadingZerosOp, _ZERO_IS_DEFINED),
+    "math.trunc": one_to_one(upstream_llvm.FTruncOp, STRICT),
+    "math.roundeven": one_to_one(upstream_llvm.RoundEvenOp, STRICT),
+    "math.absi": one_to_one(upstream_llvm.AbsOp, _MINIMUM_IS_DEFINED),
+    "math.ctpop": one_to_one(upstream_llvm.CtPopOp),
+    "math.cttz": one_to_one(upstream_llvm.CountTrailingZerosOp, _ZERO_IS_DEFINED),
+    "math.ctlz": one_to_one(upstream_llvm.CountLeadingZerosOp, _ZERO_IS_DEFINED),
     "math.exp": _refuse,
     "math.tanh": _refuse,
 }

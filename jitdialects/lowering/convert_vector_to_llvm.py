@@ -35,7 +35,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import PassFailedException
 
-from jitdialects.dialects import upstream
+from jitdialects.dialects import upstream_llvm
 from jitdialects.lowering.convert_arith_to_llvm import STRICT, dense, one_to_one
 from jitdialects.lowering.llvm_addresses import (
     access,
@@ -103,7 +103,7 @@ def _masked_load(op: Operation, c: Conversion) -> None:
     operands = (pointer, c.value(mask), c.value(otherwise))
     properties = masked_properties(alignment)
     type = llvm_type(op.results[0].type)
-    c.replace(op, c.emit(upstream.LlvmMaskedLoadOp, operands, type, properties))
+    c.replace(op, c.emit(upstream_llvm.MaskedLoadOp, operands, type, properties))
 
 
 def _masked_store(op: Operation, c: Conversion) -> None:
@@ -111,7 +111,7 @@ def _masked_store(op: Operation, c: Conversion) -> None:
     pointer, alignment = _vector_pointer(op, memref, indices, c)
     properties = masked_properties(alignment)
     operands = (c.value(value), pointer, c.value(mask))
-    c.emit_effect(upstream.LlvmMaskedStoreOp, operands, properties)
+    c.emit_effect(upstream_llvm.MaskedStoreOp, operands, properties)
     c.replace(op)
 
 
@@ -154,7 +154,7 @@ def _broadcast(op: Operation, c: Conversion) -> None:
         c.replace(op, source)
     else:
         zero = c.constant(0, i32)
-        scalar = c.emit(upstream.LlvmExtractElementOp, (source, zero), type.element_type)
+        scalar = c.emit(upstream_llvm.ExtractElementOp, (source, zero), type.element_type)
         c.replace(op, splat(c, scalar, type))
 
 
@@ -168,7 +168,7 @@ def _create_mask(op: Operation, c: Conversion) -> None:
         return
     # 32 bits are enough below `lanes`, and twice as many of them fit into a register as of i64.
     count = c.hoisted(
-        upstream.LlvmSMinOp, (count, c.constant(lanes)), i64, key=("smin", count, lanes)
+        upstream_llvm.SMinOp, (count, c.constant(lanes)), i64, key=("smin", count, lanes)
     )
     narrow = c.hoisted(llvm.TruncOp, (count,), i32, _TRUNCATES, ("trunc", count))
     wide = VectorType(i32, (lanes,))
@@ -191,7 +191,7 @@ def _extract(op: Operation, c: Conversion) -> None:
     vector, *dynamic = op.operands
     operands = (c.value(vector), _position(op, dynamic, c))
     type = llvm_type(op.results[0].type)
-    c.replace(op, c.emit(upstream.LlvmExtractElementOp, operands, type))
+    c.replace(op, c.emit(upstream_llvm.ExtractElementOp, operands, type))
 
 
 def _insert(op: Operation, c: Conversion) -> None:
