@@ -47,6 +47,7 @@ _PASSES: dict[str, str] = {
     "loop-hoist-accumulators": "passes.loop_hoist_accumulators:LoopHoistAccumulatorsPass",
     "loop-interchange": "passes.loop_interchange:LoopInterchangePass",
     "loop-pack": "passes.loop_pack:LoopPackPass",
+    "loop-pack-constants": "passes.loop_pack_constants:LoopPackConstantsPass",
     "loop-schedule": "passes.loop_schedule:LoopSchedulePass",
     "loop-tile": "passes.loop_tile:LoopTilePass",
     "loop-unroll": "passes.loop_unroll:LoopUnrollPass",

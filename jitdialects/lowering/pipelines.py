@@ -62,6 +62,7 @@ def loop_passes(features: str) -> tuple[ModulePass, ...]:
     from jitdialects.passes.loop_hoist_accumulators import LoopHoistAccumulatorsPass
     from jitdialects.passes.loop_interchange import LoopInterchangePass
     from jitdialects.passes.loop_pack import LoopPackPass
+    from jitdialects.passes.loop_pack_constants import LoopPackConstantsPass
     from jitdialects.passes.loop_schedule import LoopSchedulePass
     from jitdialects.passes.loop_tile import LoopTilePass
     from jitdialects.passes.loop_unroll import LoopUnrollPass
@@ -74,6 +75,7 @@ def loop_passes(features: str) -> tuple[ModulePass, ...]:
         LoopTilePass(),
         LoopInterchangePass(),
         ConvertLoopToScfPass(),
+        LoopPackConstantsPass(),
         LoopPackPass(),
         LoopHoistAccumulatorsPass(),  # while scalar: vectors of accumulators then need no memory
         LoopVectorizePass(),

@@ -19,6 +19,7 @@ from jitdialects.lowering.convert_loop_to_scf import ConvertLoopToScfPass
 from jitdialects.passes.loop_hoist_accumulators import LoopHoistAccumulatorsPass
 from jitdialects.passes.loop_interchange import LoopInterchangePass
 from jitdialects.passes.loop_pack import LoopPackPass
+from jitdialects.passes.loop_pack_constants import LoopPackConstantsPass
 from jitdialects.passes.loop_schedule import LoopSchedulePass
 from jitdialects.passes.loop_tile import LoopTilePass
 from jitdialects.passes.loop_unroll import LoopUnrollPass
@@ -42,6 +43,7 @@ def pipeline(features: str) -> list[ModulePass]:
         LoopTilePass(),
         LoopInterchangePass(),
         ConvertLoopToScfPass(),
+        LoopPackConstantsPass(),
         LoopPackPass(),
         LoopHoistAccumulatorsPass(),
         LoopVectorizePass(),
@@ -405,3 +407,30 @@ def test_vectorize_does_not_divide_by_lanes_that_do_not_exist() -> None:
             [LoopVectorizePass(4)],
             lambda length=length: [np.arange(length), np.arange(1, length + 1)],
         )
+
+
+@pytest.mark.parametrize("features", LEVELS)
+@pytest.mark.parametrize("n", [10, 16, 37, 64])
+def test_a_constant_matrix_packed_by_the_caller(features: str, n: int) -> None:
+    k, m = 12, 9
+    text = MATMUL.format(m="?", k=k, n=n, M="%m", N="%n")
+    text = text.replace("%n = memref.dim %B, %c1", f"%n = arith.constant {n} : index //")
+    text = text.replace(
+        f"%B: memref<{k}x{n}xf32>", f"%B: memref<{k}x{n}xf32> {{tssa.constant = 0}}"
+    )
+    module = parse(text)
+    a, b, bias = numbers(m, k), numbers(k, n, seed=1), numbers(n, seed=2)
+    expected, actual = np.zeros((2, m, n), np.float32)
+    interpret(module, "f", a, b, bias, expected)
+    for one in pipeline(features):
+        one.apply(CONTEXT, module)
+        module.verify()
+    packed = next(iter(module.ops)).body.block.args[1].type
+    if packed.get_num_dims() == 3:
+        panels, _, columns = packed.get_shape()
+        padded = np.zeros((k, panels * columns), np.float32)
+        padded[:, :n] = b
+        b = np.ascontiguousarray(padded.reshape(k, panels, columns).swapaxes(0, 1))
+    assert packed.get_num_dims() == 3 or n <= 16
+    interpret(module, "f", a, b, bias, actual)
+    assert actual.tobytes() == expected.tobytes()
