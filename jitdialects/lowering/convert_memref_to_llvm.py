@@ -239,10 +239,12 @@ def _cast(op: Operation, c: Conversion) -> None:
 
 def _dim(op: Operation, c: Conversion) -> None:
     source, index = op.operands
-    axis = constant_of(c.value(index))
-    if axis is None:
-        raise PassFailedException("convert-memref-to-llvm needs a constant axis in memref.dim")
-    c.replace(op, c.sized(c.descriptor(source).sizes[axis]))
+    axis, sizes = constant_of(c.value(index)), c.descriptor(source).sizes
+    if axis is None or not 0 <= axis < len(sizes):
+        raise PassFailedException(
+            f"convert-memref-to-llvm needs a constant axis of {source.type} in memref.dim"
+        )
+    c.replace(op, c.sized(sizes[axis]))
 
 
 def _aligned_pointer(op: Operation, c: Conversion) -> None:

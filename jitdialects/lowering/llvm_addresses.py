@@ -10,7 +10,7 @@ where the addressing modes of a machine take it for nothing.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import cache
+from functools import cache, lru_cache
 
 from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, i32, i64
 from xdsl.dialects.llvm import GEP_USE_SSA_VAL, AddOp, GEPOp, MulOp
@@ -88,7 +88,7 @@ def offset_pointer(c: Conversion, base: SSAValue, offset: Size, element: Attribu
     return c.hoisted(GEPOp, operands, base.type, properties, key)
 
 
-@cache
+@lru_cache(maxsize=1024)
 def _one_index(index: int) -> DenseArrayBase:
     return DenseArrayBase.from_list(i32, [index])
 
