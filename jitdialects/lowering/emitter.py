@@ -21,9 +21,12 @@ from xdsl.dialects.builtin import (
     DenseArrayBase,
     FloatAttr,
     IndexType,
+    IntAttr,
     IntegerAttr,
     IntegerType,
     MemRefType,
+    NoneAttr,
+    StridedLayoutAttr,
     StringAttr,
     i1,
     i32,
@@ -39,6 +42,8 @@ from jitdialects.dialects.tssa import DimsAttr
 from jitdialects.dialects.upstream import CmpiOp, SelectOp
 
 INDEX = IndexType()
+IDENTITY = NoneAttr()
+"""The layout of a contiguous buffer."""
 DIMS = "tssa.dims"
 """Argument attribute of a memref argument: its sizes, `#tssa.dims<[n, 784]>`."""
 
@@ -67,6 +72,15 @@ def _nest_properties(steps: tuple[int, ...], kinds: tuple[str, ...]) -> Mapping[
 @cache
 def _index_attribute(value: int) -> Attribute:
     return IntegerAttr(value, INDEX)
+
+
+@cache
+def memref_type(
+    element: Attribute, shape: tuple[int, ...], layout: StridedLayoutAttr | NoneAttr = IDENTITY
+) -> MemRefType[Attribute]:
+    """The type of a buffer, made once: xDSL's constructor inspects its arguments at length."""
+    sizes = ArrayAttr(map(IntAttr, shape))
+    return MemRefType[Attribute].new([sizes, element, layout, NoneAttr()])
 
 
 def memref_of(buffer: SSAValue) -> MemRefType[Attribute]:
@@ -164,7 +178,7 @@ class Emitter:
 
     def alloca(self, element: Attribute, *sizes: int) -> SSAValue:
         """A buffer on the stack of the surrounding function, for the current iteration."""
-        return self.emit(memref.AllocaOp, (), MemRefType(element, sizes), _NO_SIZES)
+        return self.emit(memref.AllocaOp, (), memref_type(element, sizes), _NO_SIZES)
 
     # ---- at the top of the function
 

@@ -13,7 +13,6 @@ from xdsl.dialects import arith, memref
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
     MemRefType,
-    NoneAttr,
     i1,
     i8,
     i64,
@@ -28,7 +27,7 @@ from jitdialects.dialects.interfaces import Elementwise
 from jitdialects.dialects.loop import PARALLEL
 from jitdialects.dialects.tssa import GroupOp, InsertOp, SizeOp, shape_of, tensor_of
 from jitdialects.errors import CompileError
-from jitdialects.lowering.emitter import WRAP, Emitter, memref_of
+from jitdialects.lowering.emitter import IDENTITY, WRAP, Emitter, memref_of, memref_type
 from jitdialects.lowering.scalar_rules import emit_scalar
 
 MAX_TABLE = 256
@@ -125,7 +124,7 @@ def store_element(
 
 def is_contiguous(buffer: SSAValue) -> bool:
     """Whether a memref has the identity layout."""
-    return isinstance(buffer.type, MemRefType) and memref_of(buffer).layout == NoneAttr()
+    return isinstance(buffer.type, MemRefType) and memref_of(buffer).layout == IDENTITY
 
 
 def is_collapsible(group: GroupOp, shape: Shape) -> bool:
@@ -145,7 +144,7 @@ def is_collapsible(group: GroupOp, shape: Shape) -> bool:
 def collapse(at: Emitter, buffer: SSAValue, count: dims.Dim, size: SSAValue) -> SSAValue:
     """The elements of a contiguous buffer as a memref of rank 1."""
     static = count if isinstance(count, int) else DYNAMIC_INDEX
-    type = MemRefType(memref_of(buffer).get_element_type(), [static])
+    type = memref_type(memref_of(buffer).get_element_type(), (static,))
     op = memref.ReinterpretCastOp.from_dynamic(
         buffer, [0], [count if isinstance(count, int) else size], [1], type
     )

@@ -30,7 +30,6 @@ from xdsl.dialects.builtin import (
     FunctionType,
     MemRefType,
     ModuleOp,
-    NoneAttr,
     StridedLayoutAttr,
     TensorType,
     UnitAttr,
@@ -55,12 +54,12 @@ from jitdialects.dialects.tssa import (
     shape_of,
     tensor_of,
 )
-from jitdialects.lowering.emitter import DIMS, Emitter, memref_of
+from jitdialects.lowering.emitter import DIMS, IDENTITY, Emitter, memref_of, memref_type
 
 ARENA = "tssa.arena"
 """Attribute of a function: the bytes of temporaries that its last argument must have."""
 WEAK, STRIDED = "tssa.weak", "tssa.strided"
-_ARENA_TYPE = MemRefType(i8, [DYNAMIC_INDEX])
+_ARENA_TYPE = memref_type(i8, (DYNAMIC_INDEX,))
 
 
 class TssaBufferizePass(ModulePass):
@@ -140,7 +139,10 @@ def operands_to_copy(
         for position, operand in enumerate(inner.operands):
             if not isinstance(operand, BlockArgument):
                 continue
-            layout = layout_of(op.operands[operand.index], strided)
+            outer = op.operands[operand.index]
+            if not (is_seen_through_a_view(outer) or outer in strided):
+                continue
+            layout = layout_of(outer, strided)
             shape = shape_of(operand)
             assert layout is not None
             reduces_all = inner.has_trait(Reduction) and not shape_of(inner.results[0])
@@ -149,6 +151,11 @@ def operands_to_copy(
             if inner.has_trait(Contraction) and position == 1 and layout.strides[-1] != 1:
                 out.append(operand.index)
     return out
+
+
+def is_seen_through_a_view(value: SSAValue) -> bool:
+    """Whether `value` is a view: other values have memory in C order, but for strided arguments."""
+    return isinstance(value.owner, Operation) and is_view(value.owner)
 
 
 def identity_body(type: Attribute) -> Region:
@@ -175,6 +182,7 @@ class Bufferizer:
         self.plan = StoragePlan(function)
         self.entry = function.body.blocks[0]
         self.bases: dict[Storage, SSAValue] = {}
+        self.buffers: dict[SSAValue, SSAValue] = {}
         self.casts: dict[tuple[Storage, Shape, Layout], SSAValue] = {}
         self.bound: set[int] = set()
 
@@ -241,7 +249,7 @@ class Bufferizer:
     def _view_of_arena(self, storage: Storage) -> SSAValue:
         tensor = storage.roots[0].tensor
         shape = shape_of(tensor)
-        type = MemRefType(buffer_element_type(tensor.get_element_type()), tensor.get_shape())
+        type = memref_type(buffer_element_type(tensor.get_element_type()), tensor.get_shape())
         sizes = [self.at.size(size) for size in shape if not isinstance(size, int)]
         arena, offset = self.entry.args[self.results_end], self.at.size(storage.offset)
         return self.at.top(memref.ViewOp, (arena, offset, *sizes), type)
@@ -253,6 +261,11 @@ class Bufferizer:
 
     def buffer(self, value: SSAValue) -> SSAValue:
         """The memref, or plain scalar, in which a tensor value is."""
+        if value not in self.buffers:
+            self.buffers[value] = self._make_buffer(value)
+        return self.buffers[value]
+
+    def _make_buffer(self, value: SSAValue) -> SSAValue:
         root = self.plan.roots[value]
         storage = self.plan.storage[root]
         base = self._base(storage)
@@ -290,8 +303,9 @@ class Bufferizer:
         )
         plain = layout.offset == 0 and layout == contiguous(shape)
         form = StridedLayoutAttr([_known(s) for s in layout.strides], _known(layout.offset))
-        static = [s if isinstance(s, int) else DYNAMIC_INDEX for s in shape]
-        type = MemRefType(memref_of(base).get_element_type(), static, NoneAttr() if plain else form)
+        static = tuple(s if isinstance(s, int) else DYNAMIC_INDEX for s in shape)
+        element = memref_of(base).get_element_type()
+        type = memref_type(element, static, IDENTITY if plain else form)
         cast = memref.ReinterpretCastOp.from_dynamic(base, offset, sizes, strides, type)
         self.at.insert_at_top(cast)
         return cast.results[0]
@@ -389,8 +403,8 @@ def _argument_type(type: Attribute, weak: bool, strided: bool) -> Attribute:
     if weak:
         return tensor.get_element_type()
     shape = tensor.get_shape()
-    layout = StridedLayoutAttr([None] * len(shape), None) if strided else NoneAttr()
-    return MemRefType(buffer_element_type(tensor.get_element_type()), shape, layout)
+    layout = StridedLayoutAttr([None] * len(shape), None) if strided else IDENTITY
+    return memref_type(buffer_element_type(tensor.get_element_type()), shape, layout)
 
 
 def _with_dims(attributes: DictionaryAttr, type: Attribute) -> DictionaryAttr:
