@@ -51,7 +51,7 @@ def serve(vm: jd.VM, images: Array, labels: NDArray[np.int64], weights: list[Arr
     for number in track(range(1, REQUESTS + 1), description="serving"):
         rows = rng.integers(0, len(images), rng.integers(1, LARGEST_BATCH + 1))
         started = time.perf_counter()
-        (probabilities,) = vm.run("main", images[rows], *weights)
+        (probabilities,) = vm.run("main", images[rows])
         seconds.append(time.perf_counter() - started)
         now_served = jd.stats()["cache_hits"]
         if now_served and not served:
@@ -94,8 +94,8 @@ def timing_table(program: jd.Program, vm: jd.VM, images: Array, weights: list[Ar
         x = images[:batch]
         times = median_us(
             [
-                lambda x=x: interpreter.run("main", x, *weights),
-                lambda x=x: vm.run("main", x, *weights),
+                lambda x=x: interpreter.run("main", x),
+                lambda x=x: vm.run("main", x),
                 lambda x=x: numpy_forward(x, *weights),
             ]
         )
@@ -110,8 +110,7 @@ def main() -> None:
     shutil.rmtree(WORK, ignore_errors=True)
     jd.config.cache_dir, jd.config.dump = WORK / "cache", WORK / "ir"
     program = jd.Program.load(HERE / "mlp.jbc")
-    stored = np.load(HERE / "mlp_weights.npz")
-    weights = [stored[name] for name in ("w1", "b1", "w2", "b2", "w3", "b3")]
+    weights = [constant.value for constant in program.constants[:6]]
     _, (images, labels) = digits.load()
     vm = jd.VM(program)
     for line in serve(vm, images, labels, weights):
@@ -120,7 +119,7 @@ def main() -> None:
     console.print(timing_table(program, vm, images, weights))
     stats = jd.stats()
     console.print(
-        f"compiles {stats['compiles']} ({stats['compile_seconds']:.2f} s CPU)   "
+        f"compiles {stats['compiles']} ({stats['compile_cpu_seconds']:.2f} s CPU)   "
         f"compile share {stats['compile_share']:.1%}   hit rate {stats['hit_rate']:.1%}   "
         f"fusion rate {stats['fusion_rate']:.1%}   reuse rate {stats['reuse_rate']:.1%}",
         highlight=False,

@@ -1,8 +1,9 @@
-"""Train the demo's classifier (784-512-256-10) and write `mlp_weights.npz`. Run once, by hand.
+"""Train the demo's classifier (784-512-256-10) and write it as `mlp.jbc`. Run once, by hand.
 
-Plain NumPy: Adam on the cross entropy of mini-batches, 30 epochs, seeded. The file holds float32
-arrays w1 (784, 512), b1 (512,), w2 (512, 256), b2 (256,), w3 (256, 10), b3 (10,); a layer is
-`max(x @ w + b, 0)`, the last one without the maximum.
+Plain NumPy: Adam on the cross entropy of mini-batches, 30 epochs, seeded. The file is a program: `main`
+takes images (batch, 784) of float32 and gives probabilities (batch, 10). A layer is `max(x @ w + b, 0)`, the
+last one a softmax of `x @ w + b`. The weights are its constants 0 to 5, float32: w1 (784, 512), b1 (512,),
+w2 (512, 256), b2 (256,), w3 (256, 10), b3 (10,).
 """
 
 from __future__ import annotations
@@ -13,6 +14,9 @@ from pathlib import Path
 import digits
 import numpy as np
 from numpy.typing import NDArray
+
+from jitdialects.bytecode.builder import ProgramBuilder
+from jitdialects.bytecode.program import Program
 
 Array = NDArray[np.float32]
 WIDTHS = (784, 512, 256, 10)
@@ -46,6 +50,21 @@ def gradients(
     return dw, db
 
 
+def classifier(weights: list[Array], biases: list[Array]) -> Program:
+    """The network as bytecode; the batch size is whatever arrives."""
+    builder = ProgramBuilder()
+    f = builder.function("main", 1)
+    (x,) = f.parameters
+    registers = [(f.constant(w), f.constant(b)) for w, b in zip(weights, biases, strict=True)]
+    for w, b in registers[:-1]:
+        x = f.apply("maximum", f.apply("add", f.apply("matmul", x, w), b), f.constant(0))
+    w, b = registers[-1]
+    x = f.apply("add", f.apply("matmul", x, w), b)
+    e = f.apply("exp", f.apply("subtract", x, f.apply("max", x, axis=-1, keepdims=True)))
+    f.returns(f.apply("divide", e, f.apply("sum", e, axis=-1, keepdims=True)))
+    return builder.finish()
+
+
 def main() -> None:
     (x, y), (held_x, held_y) = digits.load()
     rng = np.random.default_rng(1)
@@ -70,9 +89,7 @@ def main() -> None:
                 p -= RATE * (m / (1 - 0.9**step)) / (np.sqrt(v / (1 - 0.999**step)) + 1e-8)
         accuracy = (forward(held_x, weights, biases)[-1].argmax(1) == held_y).mean()
         print(f"epoch {epoch + 1:2}: {accuracy:.4f} of the held-out digits right")
-    names = [f"w{i}" for i in (1, 2, 3)] + [f"b{i}" for i in (1, 2, 3)]
-    path = Path(__file__).with_name("mlp_weights.npz")
-    np.savez(path, **dict(zip(names, parameters, strict=True)))
+    classifier(weights, biases).save(Path(__file__).with_name("mlp.jbc"))
 
 
 if __name__ == "__main__":
