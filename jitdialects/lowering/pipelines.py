@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, ModuleOp
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntegerAttr, ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute
 from xdsl.passes import ModulePass
@@ -21,6 +21,8 @@ from xdsl.utils.exceptions import PassFailedException
 
 from jitdialects.bytecode.program import Program
 from jitdialects.bytecode.signature import Signature
+from jitdialects.dialects.constants import CONSTANT
+from jitdialects.dialects.loop import PACKED
 from jitdialects.dialects.tssa import DimsAttr, dtype_of, guards_of, shape_of
 
 TARGETS = ("cpu",)
@@ -116,12 +118,16 @@ class JitDefaultPass(ModulePass):
     features: str = "x86-64-v3"
     fuse: bool = True
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def passes(self) -> tuple[ModulePass, ...]:
+        """The passes, in order; `jit-opt --verify-each` runs them one by one."""
         if self.target not in TARGETS:
             raise PassFailedException(
                 f"jit-default: unknown target '{self.target}'; known: {', '.join(TARGETS)}"
             )
-        for each in cpu_passes(self.signature, self.features, self.fuse):
+        return cpu_passes(self.signature, self.features, self.fuse)
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for each in self.passes():
             each.apply(ctx, op)
 
 
@@ -134,11 +140,22 @@ class TensorFacts:
     sizes: tuple[str, ...]
 
 
+@dataclass(frozen=True)
+class ConstantFacts:
+    """A constant that the code takes as an argument: its number in the pool; 0, or the columns of the
+    panels it must be packed in."""
+
+    index: int
+    tile: int
+
+
 @dataclass
 class Facts:
     """What a caller must know to use the code; every field is plain JSON data after `as_json`."""
 
     arguments: list[TensorFacts] = field(default_factory=list[TensorFacts])
+    constants: list[ConstantFacts] = field(default_factory=list[ConstantFacts])
+    """Arguments after the ordinary ones."""
     results: list[TensorFacts] = field(default_factory=list[TensorFacts])
     guards: list[tuple[str, str, str]] = field(default_factory=list[tuple[str, str, str]])
     """(relation, left, right), relation `==` or `<=`, both sides dims text."""
@@ -207,7 +224,8 @@ def _collect(facts: Facts, name: str, done: ModulePass | None, module: ModuleOp)
     if name == "convert-vm-to-tssa":
         function = _function(module)
         inputs, outputs = function.function_type.inputs.data, function.function_type.outputs.data
-        facts.arguments = _tensors(inputs, function.arg_attrs)
+        ordinary = len(inputs) - len(_constants(function))
+        facts.arguments = _tensors(inputs[:ordinary], function.arg_attrs)
         facts.results = _tensors(outputs, function.res_attrs)
         for relation, left, right in (g.data for g in guards_of(function)):
             facts.guards.append((relation, str(left), str(right)))
@@ -218,6 +236,8 @@ def _collect(facts: Facts, name: str, done: ModulePass | None, module: ModuleOp)
         arena = _function(module).attributes.get("tssa.arena")
         if isinstance(arena, DimsAttr):
             facts.arena = str(arena.data[0])
+    elif name == STAGES["scf"]:
+        facts.constants = _constants(_function(module))
 
 
 def _function(module: ModuleOp) -> FuncOp:
@@ -230,5 +250,19 @@ def _tensors(
     weak = [False] * len(types) if marks is None else ["tssa.weak" in m.data for m in marks]
     return [
         TensorFacts(dtype_of(t).name, w, tuple(map(str, shape_of(t))))
-        for t, w in zip(types, weak, strict=True)
+        for t, w in zip(types, weak, strict=False)
     ]
+
+
+def _constants(function: FuncOp) -> list[ConstantFacts]:
+    """The arguments that are constants, in their order."""
+    return [
+        ConstantFacts(_number(marks, CONSTANT), _number(marks, PACKED))
+        for marks in function.arg_attrs or ()
+        if CONSTANT in marks.data
+    ]
+
+
+def _number(marks: DictionaryAttr, name: str) -> int:
+    value = marks.data.get(name)
+    return value.value.data if isinstance(value, IntegerAttr) else 0

@@ -123,11 +123,11 @@ class JitOptMain(xDSLOptMain):
             for spec in parse_pipeline(self.args.passes):
                 self._check_spec(spec)
             super().setup_pipeline()
-        except (ArgSpecParseError, ValueError) as error:
+            passes = self.pipeline.passes
+            if self.args.verify_each:
+                passes = tuple(single for p in passes for single in flatten(p))
+        except (ArgSpecParseError, PassFailedException, ValueError) as error:
             raise UsageError(_sentence(error)) from None
-        passes = self.pipeline.passes
-        if self.args.verify_each:
-            passes = tuple(single for p in passes for single in flatten(p))
         self.pipeline = PassPipeline(passes, self._between_passes(self.pipeline))
 
     def _check_spec(self, spec: ArgSpec) -> None:

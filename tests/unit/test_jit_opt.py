@@ -72,3 +72,25 @@ def test_every_pass_is_listed_with_a_sentence(capsys: pytest.CaptureFixture[str]
     assert main(["--list-passes"]) == 0
     assert capsys.readouterr().out.strip() == list_passes()
     assert len(list_passes().splitlines()) == len(JITDIALECTS_UNIVERSE.all_passes)
+
+
+def test_verify_each_opens_the_pipeline(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "p.jasm").write_text(TEXT)
+    arguments = [str(tmp_path / "p.jasm"), "-p", """jit-default{signature="main(f32[n])"}"""]
+    assert main(arguments) == 0
+    whole = capsys.readouterr().out
+    assert main([*arguments, "--verify-each", "--print-ir-after-all"]) == 0
+    single = capsys.readouterr()
+    assert single.out == whole
+    assert single.err.count("// ----- IR after ") > 10
+    assert "// ----- IR after tssa-fuse ----- //" in single.err
+
+
+def test_an_unknown_target_of_the_pipeline(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "p.jasm").write_text(TEXT)
+    passes = """jit-default{signature="main(f32[n])" target=gpu}"""
+    for more in ([], ["--verify-each"]):
+        assert main([str(tmp_path / "p.jasm"), "-p", passes, *more]) != 0
+        assert "unknown target 'gpu'; known: cpu" in capsys.readouterr().err
