@@ -29,7 +29,7 @@ from jitdialects.runtime.engines.dlopen import DlopenEngine
 from jitdialects.runtime.messages import CompileReply, encode_reply
 from jitdialects.runtime.policy import Policy
 from jitdialects.runtime.pool import default_pool
-from jitdialects.runtime.values import export, from_argument
+from jitdialects.runtime.values import Value, export, from_argument
 from jitdialects.runtime.vm import VM
 
 Results = Sequence[np.ndarray]
@@ -72,10 +72,17 @@ class Compiled:
 
     def run(self, arguments: Sequence[object]) -> Results:
         """Run the machine code; fails if its guards send the call back to the interpreter."""
-        values = [from_argument(a, p, "main") for p, a in enumerate(arguments)]
-        results = self.kernel.invoke(values, default_pool)
+        results = self._invoke(arguments)
         assert results is not None, f"the code for {self.kernel.signature} refused its arguments"
         return export(results, default_pool)
+
+    def accepts(self, arguments: Sequence[object]) -> bool:
+        """Whether the guards let the call in."""
+        return self._invoke(arguments) is not None
+
+    def _invoke(self, arguments: Sequence[object]) -> Sequence[Value] | None:
+        values = [from_argument(a, p, "main") for p, a in enumerate(arguments)]
+        return self.kernel.invoke(values, default_pool)
 
 
 C_FLAGS = ("-std=c99", "-O1", "-ffp-contract=off", "-fno-fast-math", "-shared", "-fPIC")

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from jitdialects.bytecode import signature
 from jitdialects.bytecode.program import Program
+from jitdialects.errors import Error
 
 
 def engines_of(case: Case) -> dict[str, Compiled]:
@@ -79,11 +80,30 @@ def check(case: Case, engines: dict[str, Compiled]) -> None:
             assert_same(compiled.run(arguments), want, f"{name}: {where}")
 
 
+EMPTY = ({"n": 0, "m": 2}, {"n": 0, "m": 0}, {"n": 4, "m": 0})
+
+
+def check_empty(case: Case, compiled: Compiled) -> None:
+    """Sizes of 0: the same bits, or the interpreter raises and the compiled code declines the call."""
+    for sizes in EMPTY:
+        arguments = case.arguments(sizes)
+        where = f"{case.program.to_text()}{case.signature} {sizes}"
+        try:
+            want = interpreted(case.program, arguments)
+        except Error:
+            assert not compiled.accepts(arguments), where
+            continue
+        assert_same(by_oracle(case.program, arguments), want, f"oracle: {where}")
+        assert_same(compiled.run(arguments), want, where)
+
+
 @pytest.mark.parametrize("number", range(48))
 def test_generated_program_has_the_same_bits_everywhere(number: int) -> None:
     case = CASES[number]
     variants = ({}, {"schedule": "x86-64-v4"}, {"fuse": False})
-    check(case, {str(v): Compiled(case.program, case.signature, **v) for v in variants})
+    engines = {str(v): Compiled(case.program, case.signature, **v) for v in variants}
+    check(case, engines)
+    check_empty(case, engines["{}"])
 
 
 CASES = cases(seed=1, count=48)

@@ -73,3 +73,11 @@ def test_every_pass_in_the_folders_is_registered() -> None:
                 )
             )
     assert defined == set(PASSES)
+
+
+def test_xdsl_opt_runs_our_passes_from_any_folder(tmp_path: Path) -> None:
+    Path(tmp_path, "p.jasm").write_text("func @main(%0) -> 1 {\n^b:\n  return %0\n}\n")
+    passes = """convert-vm-to-tssa{signature="main(f32[n])"},tssa-fuse"""
+    command = [Path(sys.executable).parent / "xdsl-opt", "p.jasm", "-p", passes]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert "tensor<?xf32, #tssa.dims<[n]>>" in done.stdout
