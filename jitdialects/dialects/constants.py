@@ -12,6 +12,8 @@ from xdsl.ir import Operation
 from jitdialects.bytecode.dtypes import DType
 from jitdialects.dialects.tssa import ConstantOp, dtype_of, tensor_type
 
+CONSTANT = "tssa.constant"
+"""Attribute of a function's argument that is a constant: its number in the constant pool, i64."""
 _TRUE, _PACKED_TRUE = b"\x01", b"\xff"
 
 

@@ -56,6 +56,8 @@ SCHEDULE = "loop.schedule"
 """Discardable attribute of `scf.for`: a `#loop.schedule` for this one loop."""
 NOALIAS = "loop.noalias"
 """Unit attribute of a function: no two of its memref arguments overlap."""
+PACKED = "loop.packed"
+"""Attribute of a function's argument that is a constant, i64: the columns of the panels it comes in."""
 REMARK = "loop.remark"
 """Discardable attribute of a loop: the sentence with which a pass refused to carry out its schedule."""
 

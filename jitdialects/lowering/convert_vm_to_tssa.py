@@ -8,7 +8,9 @@ Needs a verified program in the `vm` dialect. Leaves one function in the module,
 docs/architecture.md promises of `tssa`: calls inlined, broadcasts and casts explicit, sizes as
 expressions over the symbols of the signature, `tssa.guards` for what is assumed of them,
 `tssa.weak` on arguments and results that are Python scalars. An argument whose size a guard
-determines has that size in its type. `CompileError`, and an unchanged module, where the program
+determines has that size in its type. A long constant is an argument too, after the ordinary ones,
+with its number in the constant pool as `tssa.constant`: its elements stay out of the IR and of the
+code. `CompileError`, and an unchanged module, where the program
 certainly fails for this signature or cannot be typed before it runs: the VM interprets it and
 raises what there is to raise.
 
@@ -28,6 +30,7 @@ from xdsl.dialects.builtin import (
     DenseArrayBase,
     DictionaryAttr,
     FunctionType,
+    IntegerAttr,
     ModuleOp,
     TensorType,
     UnitAttr,
@@ -58,7 +61,7 @@ from jitdialects.bytecode.operators import (
 )
 from jitdialects.bytecode.program import Constant, Function, Program
 from jitdialects.bytecode.signature import Signature
-from jitdialects.dialects.constants import constant_op
+from jitdialects.dialects.constants import CONSTANT, constant_op
 from jitdialects.dialects.tssa import (
     ELEMENTWISE_OPS,
     BroadcastOp,
@@ -75,6 +78,9 @@ from jitdialects.dialects.tssa import (
     tensor_type,
 )
 from jitdialects.errors import ArgumentError
+
+LONGEST_INLINE = 64
+"""Elements; constants with more are arguments."""
 
 
 @dataclass(frozen=True)
@@ -157,6 +163,8 @@ class _Emitter:
         self.inferred = inferred
         self.facts = facts
         self.values: dict[Source, SSAValue] = {}
+        self.passed_constants: list[int] = []
+        """Entries of the pool that are arguments, in their order."""
         self.types: dict[tuple[str, Shape], TensorType[Attribute]] = {}
         self.entry = Block()
         self.block = self.entry
@@ -179,6 +187,7 @@ class _Emitter:
         region = Region([self.entry, *(b for b in self.placed if b is not self.entry)])
         result_types = [self.type(f.dtype, f.shape) for f in results]
         marks = [_marks(a) for a in signature.arguments]
+        marks += [DictionaryAttr({CONSTANT: IntegerAttr(c, i64)}) for c in self.passed_constants]
         out = FuncOp(
             signature.function,
             FunctionType.from_lists([a.type for a in self.entry.args], result_types),
@@ -240,14 +249,24 @@ class _Emitter:
         value = self.values.get(source)
         if value is None:
             assert source[0] == "constant"
-            constant = self.constants[source[1]]
-            op = constant_op(constant.dtype, constant.value)
-            if self.entry.last_op is not None and self.block is not self.entry:
-                self.entry.insert_op_before(op, self.entry.last_op)
-            else:
-                self.entry.add_op(op)
-            value = self.values[source] = op.result
+            value = self.values[source] = self._constant(source[1])
         return value
+
+    def _constant(self, number: int) -> SSAValue:
+        """Entry `number` of the pool: an operation, or an argument if it is long."""
+        constant = self.constants[number]
+        if constant.value.size > LONGEST_INLINE:
+            type = self.type(constant.dtype, constant.value.shape)
+            argument = self.entry.insert_arg(type, len(self.entry.args))
+            argument.name_hint = f"c{number}"
+            self.passed_constants.append(number)
+            return argument
+        op = constant_op(constant.dtype, constant.value)
+        if self.entry.last_op is not None and self.block is not self.entry:
+            self.entry.insert_op_before(op, self.entry.last_op)
+        else:
+            self.entry.add_op(op)
+        return op.result
 
     def use(self, held: Held, dtype: DType, shape: Shape | None = None) -> SSAValue:
         """The value of `held` in `dtype`, broadcast to `shape` if one is given."""

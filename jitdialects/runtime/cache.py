@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 from functools import cache
 
+from jitdialects.bytecode.program import Constant
 from jitdialects.bytecode.signature import parse
 from jitdialects.runtime.dispatch import Kernel, differences
 from jitdialects.runtime.engines import Engine
@@ -74,10 +75,13 @@ class KernelCache:
         """The entry for exactly this key."""
         return self._entries.get(key)
 
-    def store(self, key: CacheKey, reply: CompileReply) -> CacheEntry:
-        """Load the code of a reply and keep it; an entry that is there already wins."""
+    def store(
+        self, key: CacheKey, reply: CompileReply, constants: Sequence[Constant] = ()
+    ) -> CacheEntry:
+        """Load the code of a reply and keep it; an entry that is there already wins. `constants` is the
+        pool of the program."""
         library = self._engine.load(reply.library, key.signature)
-        kernel = Kernel(parse(key.signature), reply, library)
+        kernel = Kernel(parse(key.signature), reply, library, constants)
         with self._lock:
             if key not in self._entries:
                 self.version += 1

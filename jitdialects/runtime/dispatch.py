@@ -3,6 +3,7 @@
 For each compiled signature a short Python function is generated that does just this (its text is
 `Kernel.source`): one local per symbol, one comparison per static size and guard, results and arena from
 the pool, one packed slot per word of the kernel ABI (docs/architecture.md, "Kernel ABI"), one call.
+Constants are laid out when the code is loaded; their slots are numbers.
 It returns None where the code does not fit the call; the interpreter takes over.
 """
 
@@ -20,7 +21,9 @@ import numpy as np
 
 from jitdialects.bytecode import dims
 from jitdialects.bytecode.dims import Dim, Shape
+from jitdialects.bytecode.program import Constant
 from jitdialects.bytecode.signature import ArgumentType, Signature
+from jitdialects.runtime.constants import laid_out
 from jitdialects.runtime.engines import LoadedLibrary
 from jitdialects.runtime.messages import CompileReply, TensorFact
 from jitdialects.runtime.pointers import address_of
@@ -73,16 +76,20 @@ _PYTHON = {dtype.name: kind for kind, dtype in WEAK.items()}
 
 @dataclass(eq=False)
 class Kernel:
-    """Compiled code for one signature. The library is unloaded when the kernel is collected, which a
-    call in flight prevents."""
+    """Compiled code for one signature, with the constants it reads out of the `pool` of the program. The
+    library is unloaded when the kernel is collected, which a call in flight prevents."""
 
     signature: Signature
     reply: CompileReply
     library: InitVar[LoadedLibrary]
+    pool: InitVar[Sequence[Constant]] = ()
 
-    def __post_init__(self, library: LoadedLibrary) -> None:
+    def __post_init__(self, library: LoadedLibrary, pool: Sequence[Constant]) -> None:
         weakref.finalize(self, library.close).atexit = False
-        self.source, namespace = _generate(self.signature, self.reply)
+        self.constants = [laid_out(pool[c.index].value, c.tile) for c in self.reply.constants]
+        self.source, namespace = _generate(
+            self.signature, self.reply, [c.array for c in self.constants]
+        )
         namespace["entry"] = _Entry(library.address(self.reply.entry))
         module = compile(self.source, f"<{self.signature}>", "exec")
         code = next(c for c in module.co_consts if isinstance(c, CodeType))
@@ -164,6 +171,11 @@ class _Source:
             self.line(f"{text} = {local}")
             self.bound.add(text)
 
+    def constant(self, array: Array) -> None:
+        """Fill the slots of an array that never changes and that the kernel keeps alive."""
+        for number in (address_of(array), *array.shape, *_strides(array.shape)):
+            self.slot(str(number))
+
     def result(self, position: int, result: TensorFact) -> None:
         """Allocate one result and fill its slots."""
         sizes = "".join(f"{_safe(s)}, " for s in result.shape)
@@ -173,7 +185,9 @@ class _Source:
             self.slot(_safe(size))
 
 
-def _generate(signature: Signature, reply: CompileReply) -> tuple[str, dict[str, Any]]:
+def _generate(
+    signature: Signature, reply: CompileReply, constants: Sequence[Array]
+) -> tuple[str, dict[str, Any]]:
     source = _Source()
     names = [f"a{p}" for p in range(len(signature.arguments))]
     if names:
@@ -182,6 +196,8 @@ def _generate(signature: Signature, reply: CompileReply) -> tuple[str, dict[str,
         source.argument(position, argument)
     for relation, left, right in reply.guards:
         source.refuse_if(f"not {_safe(left)} {relation} {_safe(right)}")
+    for constant in constants:
+        source.constant(constant)
     if reply.results:
         source.line("empty = pool.empty")
     for position, result in enumerate(reply.results):

@@ -106,6 +106,16 @@ class TensorFact:
 
 
 @dataclass(frozen=True)
+class ConstantFact:
+    """A constant that compiled code takes as an argument."""
+
+    index: int
+    """In the constant pool of the program that was compiled."""
+    tile: int
+    """0: as it is. T: packed as `runtime.constants` says, in panels of T columns."""
+
+
+@dataclass(frozen=True)
 class CompileReply:
     """The library and the facts of a compile, or `error`, one sentence."""
 
@@ -113,6 +123,8 @@ class CompileReply:
     error: str | None = None
     entry: str = ""
     arguments: tuple[TensorFact, ...] = ()
+    constants: tuple[ConstantFact, ...] = ()
+    """Arguments after the ordinary ones."""
     results: tuple[TensorFact, ...] = ()
     arena: Dim = 0
     """Bytes of temporaries."""
@@ -138,6 +150,7 @@ class CompileReply:
                 None,
                 meta["entry"],
                 tuple(map(TensorFact.from_json, meta["arguments"])),
+                tuple(ConstantFact(**c) for c in meta["constants"]),
                 tuple(map(TensorFact.from_json, meta["results"])),
                 dims.parse(meta["arena"]),
                 tuple((r, dims.parse(x), dims.parse(y)) for r, x, y in meta["guards"]),

@@ -16,8 +16,9 @@ import threading
 import time
 import weakref
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
+from jitdialects.bytecode.program import Constant
 from jitdialects.config import config
 from jitdialects.errors import CompileError, Error
 from jitdialects.runtime import dump
@@ -54,7 +55,7 @@ class CompileService:
 
     def _reset(self) -> None:
         self._changed = threading.Condition()
-        self._waiting: deque[tuple[CacheKey, bytes]] = deque()
+        self._waiting: deque[tuple[CacheKey, bytes, Sequence[Constant]]] = deque()
         self._pending: set[CacheKey] = set()
         self._thread: threading.Thread | None = None
         self._compiling = threading.Lock()
@@ -63,13 +64,16 @@ class CompileService:
         """Whether `key` waits or is being compiled."""
         return key in self._pending
 
-    def submit(self, key: CacheKey, request: Callable[[], bytes]) -> None:
-        """Have `key` compiled, unless it is there, on its way, or known to fail."""
+    def submit(
+        self, key: CacheKey, request: Callable[[], bytes], constants: Sequence[Constant] = ()
+    ) -> None:
+        """Have `key` compiled, unless it is there, on its way, or known to fail. `constants` is the pool
+        of the program in the request: the code reads them where they are."""
         with self._changed:
             if key in self._pending or key in self.failures or self.cache.find(key):
                 return
             self._pending.add(key)
-            self._waiting.append((key, request()))
+            self._waiting.append((key, request(), constants))
             if self._thread is None:
                 self._thread = threading.Thread(
                     target=self._work, name="jitdialects-compile", daemon=True
@@ -78,10 +82,10 @@ class CompileService:
             self._changed.notify_all()
 
     def compile_now(self, key: CacheKey, request: bytes) -> bytes:
-        """Compile in the calling thread; the reply, empty if there is none. The outcome is in `cache`
-        or `failures`."""
+        """Compile a program without constants in the calling thread; the reply, empty if there is none.
+        The outcome is in `cache` or `failures`."""
         with self._compiling:
-            return self._serve(key, request)
+            return self._serve(key, request, ())
 
     def wait(self, keys: Callable[[CacheKey], bool] = lambda key: True) -> None:
         """Return when no key for which `keys` is true is pending."""
@@ -92,16 +96,16 @@ class CompileService:
         while True:
             with self._changed:
                 self._changed.wait_for(lambda: self._waiting)
-                key, request = self._waiting.popleft()
+                key, request, constants = self._waiting.popleft()
             try:
                 with self._compiling:
-                    self._serve(key, request)
+                    self._serve(key, request, constants)
             finally:
                 with self._changed:
                     self._pending.discard(key)
                     self._changed.notify_all()
 
-    def _serve(self, key: CacheKey, request: bytes) -> bytes:
+    def _serve(self, key: CacheKey, request: bytes, constants: Sequence[Constant]) -> bytes:
         started, cpu = time.perf_counter(), time.thread_time()
         data = b""
         with _Recording(self.failures, key), _undisturbed:
@@ -109,7 +113,7 @@ class CompileService:
             reply = CompileReply.decode(data)
             if reply.error is not None:
                 raise CompileError(reply.error)
-            self.cache.store(key, reply)
+            self.cache.store(key, reply, constants)
             if reply.stages and config.dump is not None:
                 dump.write(config.dump, key, reply)
         self.compiles += 1
@@ -120,7 +124,7 @@ class CompileService:
     def forget(self) -> None:
         """Drop what waits and what is known to fail."""
         with self._changed:
-            self._pending.difference_update(k for k, _ in self._waiting)
+            self._pending.difference_update(k for k, _, _ in self._waiting)
             self._waiting.clear()
             self.failures.clear()
             self._changed.notify_all()

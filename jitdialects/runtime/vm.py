@@ -190,7 +190,9 @@ class VM:
                 code.version = -1
                 return
             if key not in service.failures:
-                service.submit(key, lambda s=signature: self._request_bytes(s))
+                service.submit(
+                    key, lambda s=signature: self._request_bytes(s), self.program.constants
+                )
                 return
 
     def key(self, code: FunctionCode, signature: Signature) -> CacheKey:

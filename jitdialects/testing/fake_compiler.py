@@ -86,6 +86,7 @@ class FakeCompiler:
         facts = {
             "entry": "jd_entry",
             "arguments": [],
+            "constants": [],
             "results": [{"dtype": d.name, "weak": d.weak, "sizes": sizes} for d, sizes in results],
             "guards": self.guards,
             "arena": self.arena,
