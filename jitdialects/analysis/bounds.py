@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from xdsl.dialects.builtin import IndexType, IntegerAttr
 from xdsl.dialects.scf import ForOp
-from xdsl.ir import Operation, OpResult, SSAValue
+from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue
 
 
 def constant_of(value: SSAValue) -> int | None:
@@ -59,6 +59,29 @@ def extent_at_most(lower: SSAValue, upper: SSAValue) -> int | None:
     if op.name == "arith.andi":
         return number - low
     return number - 1 - low if op.name in ("arith.remsi", "arith.remui") else None
+
+
+def is_multiple_of(value: SSAValue, number: int) -> bool:
+    """`value`, of type index, is known to be a multiple of `number`, which is positive."""
+    constant = constant_of(value)
+    if constant is not None:
+        return constant % number == 0
+    op = _owner(value)
+    if op is None:
+        return _is_multiple_in_loop(value, number)
+    if not isinstance(value.type, IndexType):
+        return False
+    if op.name in ("arith.addi", "arith.subi", "arith.minsi", "arith.maxsi"):
+        return all(is_multiple_of(operand, number) for operand in op.operands)
+    return op.name == "arith.muli" and any(is_multiple_of(o, number) for o in op.operands)
+
+
+def _is_multiple_in_loop(value: SSAValue, number: int) -> bool:
+    """An induction variable that starts at a multiple and goes on in multiples."""
+    loop = value.block.parent_op() if isinstance(value, BlockArgument) else None
+    if not isinstance(loop, ForOp) or value is not loop.body.block.args[0]:
+        return False
+    return is_multiple_of(loop.lb, number) and is_multiple_of(loop.step, number)
 
 
 def _added_to(base: SSAValue, value: SSAValue) -> int | None:

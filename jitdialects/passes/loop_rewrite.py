@@ -9,7 +9,7 @@ from xdsl.dialects.builtin import StringAttr
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.rewriter import Rewriter
 
-from jitdialects.analysis.bounds import constant_trip_count
+from jitdialects.analysis.bounds import constant_trip_count, is_multiple_of
 from jitdialects.dialects.loop import (
     KIND,
     PARALLEL,
@@ -73,6 +73,8 @@ def split(loop: scf.ForOp, factor: int, math: IndexMath) -> tuple[Index, Index]:
     Correct for every positive step, also one so large that `factor * step` wraps: then the first part is empty.
     """
     lower, upper, step = (math.number(bound) for bound in loop.operands[:3])
+    if isinstance(step, int) and all(is_multiple_of(b, factor * step) for b in (loop.lb, loop.ub)):
+        return upper, 0
     exact = constant_trip_count(loop)
     trips = math.trips(lower, upper, step) if exact is None else exact
     rest = math.remui(trips, factor)

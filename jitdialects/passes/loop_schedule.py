@@ -6,8 +6,9 @@
 | --- | --- |
 | innermost axis parallel, elements next to each other | vectors of the level's width (halved for 8-byte elements); a static extent that is a power of two up to 32: one vector without a loop; a short one: one masked vector |
 | the same, body of a few operations | also unrolled |
-| parallel axes around reductions with scalar accumulators (a matmul) | columns tiled to a register tile, rows jammed: 8 rows x 2 vectors (v4), 6 x 2 (v3), 2 x 1 (below: no FMA); one row: 8 vectors. Tiles of columns go outside, so that a panel of the right operand is used by all rows; where there are more rows than one tile has, the panel is packed |
+| parallel axes around reductions with scalar accumulators (a matmul) | columns tiled to a register tile, rows jammed: 8 rows x 2 vectors (v4), 6 x 2 or, if their number is not static, 4 x 2 (v3), 2 x 1 (below: no FMA); one row: 8 vectors. Tiles of columns go outside, so that a panel of the right operand is used by all rows; where there are more rows than one tile has, the panel is packed |
 | the same, but columns not next to each other | four columns jammed: independent chains hide the latency |
+| a chain of products, inside | unrolled by 4 from v3 on |
 | anything else | none |
 
 Register tiles leave room for the broadcast and the loaded operands: 8 x 2 spills with 16 registers. Rows of a
@@ -34,18 +35,27 @@ from jitdialects.passes.loop_rewrite import nests_innermost_first
 
 @dataclass(frozen=True)
 class Level:
-    """`lanes` of 4-byte elements in a vector register; the register tile of a matmul."""
+    """What a machine is like.
+
+    lanes    4-byte elements in a vector register
+    rows     of the register tile of a product, at most; `some_rows`: if their number is not static, so that
+             few of them are done twice
+    vectors  of the register tile
+    unroll   steps of a chain of FMA per iteration
+    """
 
     lanes: int
     rows: int
+    some_rows: int
     vectors: int
+    unroll: int
 
 
 LEVELS = {
-    "x86-64-v1": Level(4, 2, 1),
-    "x86-64-v2": Level(4, 2, 1),
-    "x86-64-v3": Level(8, 6, 2),
-    "x86-64-v4": Level(16, 8, 2),
+    "x86-64-v1": Level(4, 2, 2, 1, 0),
+    "x86-64-v2": Level(4, 2, 2, 1, 0),
+    "x86-64-v3": Level(8, 6, 4, 2, 4),
+    "x86-64-v4": Level(16, 8, 8, 2, 4),
 }
 ONE_ROW_VECTORS = 8
 """Chains of FMA that keep two units of latency 4 busy, for a product with one row."""
@@ -62,7 +72,7 @@ class NestFacts:
     """What the rules ask. Extents count iterations per axis, `None` if they are not static.
 
     `at_most` bounds the innermost one. `contiguous`: along the innermost axis, accesses go to neighbours or
-    stay. `accumulators`: "none", "scalars" or "arrays" among the memory that the body allocates.
+    stay. `accumulators`: "none", "scalars" or "arrays" among the memory that the body allocates. `streams`: accesses to memory that was not allocated here.
     """
 
     kinds: tuple[str, ...]
@@ -71,6 +81,7 @@ class NestFacts:
     contiguous: bool
     encloses_loops: bool
     accumulators: str
+    streams: int
     element_bytes: int
     operations: int
 
@@ -90,6 +101,7 @@ def facts_of(nest: NestOp) -> NestFacts:
         contiguous=_is_contiguous(body, lanes_along(nest.ivs[-1])),
         encloses_loops=any(op.regions for op in body.ops),
         accumulators=_accumulators(body),
+        streams=sum(1 for a in accesses_in(body) if not is_fresh(root_of(a.base))),
         element_bytes=max((_bytes(a.value_type) for a in accesses_in(body)), default=4),
         operations=sum(1 for _ in body.walk()) - 1,
     )
@@ -123,7 +135,9 @@ def _bytes(type: Attribute) -> int:
 
 def choose_schedule(facts: NestFacts, level: Level) -> Schedule:
     """The table at the top of this module."""
-    if facts.kinds[-1] != PARALLEL or facts.accumulators == "arrays":
+    if facts.kinds[-1] != PARALLEL:
+        return Schedule(unroll=level.unroll if is_chain(facts) else 0)
+    if facts.accumulators == "arrays":
         return Schedule()
     if not facts.encloses_loops:
         return elementwise_schedule(facts, level) if facts.contiguous else Schedule()
@@ -133,6 +147,11 @@ def choose_schedule(facts: NestFacts, level: Level) -> Schedule:
         return product_schedule(facts, level)
     axes_before = len(facts.kinds) - 1
     return Schedule(jam=(1,) * axes_before + (SCALAR_JAM,))
+
+
+def is_chain(facts: NestFacts) -> bool:
+    """A short sequence of steps that read what others made: the products along k of a matmul."""
+    return not facts.encloses_loops and facts.streams > 1 and facts.operations <= SMALL_BODY
 
 
 def elementwise_schedule(facts: NestFacts, level: Level) -> Schedule:
@@ -155,7 +174,7 @@ def product_schedule(facts: NestFacts, level: Level) -> Schedule:
     """A register tile: some rows of the left operand times some vectors of the right one."""
     rank = len(facts.kinds)
     columns = facts.extents[-1]
-    rows = balanced(facts.extents[-2], level.rows) if rank > 1 else 1
+    rows = rows_for(facts.extents[-2], level) if rank > 1 else 1
     vectors = level.vectors if rows > 1 else ONE_ROW_VECTORS
     width = vectors * lanes_for(facts, level)
     if columns is not None:
@@ -185,9 +204,14 @@ def lanes_for(facts: NestFacts, level: Level) -> int:
     return max(2, level.lanes * 4 // max(4, facts.element_bytes))
 
 
-def balanced(extent: int | None, most: int) -> int:
+def rows_for(extent: int | None, level: Level) -> int:
+    """Rows of the register tile."""
+    return level.some_rows if extent is None else balanced(extent, level.rows)
+
+
+def balanced(extent: int, most: int) -> int:
     """Rows per tile, at most `most`, such that as few tiles as possible are as equal as possible."""
-    if extent is None or extent < 1:
+    if extent < 1:
         return most
     tiles = -(-extent // most)
     return -(-extent // tiles)

@@ -12,6 +12,7 @@ from jitdialects.analysis.bounds import (
     constant_extent,
     constant_trip_count,
     extent_at_most,
+    is_multiple_of,
     trip_count,
 )
 from jitdialects.analysis.dependence import carried_dependence, carried_distance, linear_form
@@ -27,6 +28,7 @@ from jitdialects.passes.loop_schedule import (
     choose_schedule,
     facts_of,
     next_power_of_two,
+    rows_for,
 )
 
 CONTEXT = make_context()
@@ -304,7 +306,26 @@ def test_balanced_rows() -> None:
         5,
         6,
     ]
-    assert balanced(None, 8) == 8 and balanced(0, 8) == 8
+    assert balanced(0, 8) == 8
+    v3 = LEVELS["x86-64-v3"]
+    assert rows_for(9, v3) == 5 and rows_for(None, v3) == 4
+
+
+def test_multiples() -> None:
+    module = parse(
+        """
+        %k = arith.muli %n, %c16 : index
+        scf.for %b = %c8 to %k step %c4 {
+          %e = arith.addi %b, %c8 : index
+          %m = arith.minsi %e, %k : index
+          %o = arith.addi %b, %c2 : index
+        }
+        """,
+        "%n: index",
+    )
+    assert all(is_multiple_of(named(module, name), 4) for name in ("k", "b", "e", "m", "c8"))
+    assert not any(is_multiple_of(named(module, name), 4) for name in ("n", "o", "c7"))
+    assert not is_multiple_of(named(module, "b"), 8)
 
 
 def test_next_power_of_two() -> None:
@@ -319,6 +340,7 @@ def facts(**changes: object) -> NestFacts:
         "contiguous": True,
         "encloses_loops": False,
         "accumulators": "none",
+        "streams": 2,
         "element_bytes": 4,
         "operations": 20,
     }
@@ -334,6 +356,9 @@ def test_schedules() -> None:
     assert choose_schedule(facts(extents=(5,)), v3) == Schedule(vector=8)
     assert not choose_schedule(facts(contiguous=False), v3)
     assert not choose_schedule(facts(kinds=(REDUCTION,)), v3)
+    chain = facts(kinds=(REDUCTION,), operations=5)
+    assert choose_schedule(chain, v3) == Schedule(unroll=4)
+    assert not choose_schedule(chain, LEVELS["x86-64-v1"])
     assert not choose_schedule(facts(encloses_loops=True, accumulators="arrays"), v3)
     rows = facts(encloses_loops=True, accumulators="scalars", contiguous=False)
     assert choose_schedule(rows, v3) == Schedule(jam=(4,))
@@ -341,7 +366,7 @@ def test_schedules() -> None:
 
 @pytest.mark.parametrize(
     ("features", "rows", "columns"),
-    [("x86-64-v1", 2, 4), ("x86-64-v3", 6, 16), ("x86-64-v4", 8, 32)],
+    [("x86-64-v1", 2, 4), ("x86-64-v3", 4, 16), ("x86-64-v4", 8, 32)],
 )
 def test_register_tiles(features: str, rows: int, columns: int) -> None:
     product = facts(
