@@ -444,9 +444,13 @@ _VIEWS = frozenset(
         "memref.view",
     }
 )
-_RESERVED = frozenset(
-    ["auto", "bool", "break", "case", "char", "const", "continue", "default", "do", "double", "else", "enum", "extern", "false", "float", "for", "goto", "if", "inline", "int", "long", "register", "return", "short", "signed", "sizeof", "static", "struct", "switch", "true", "typedef", "union", "unsigned", "void", "volatile", "while", "ceil", "ceilf", "copysign", "copysignf", "fabs", "fabsf", "floor", "floorf", "fma", "fmaf", "gamma", "isnan", "isunordered", "j0", "j1", "jn", "memcpy", "nearbyint", "nearbyintf", "signbit", "sqrt", "sqrtf", "trunc", "truncf", "y0", "y1", "yn"]
-)
+_TAKEN_IN_C = """
+auto bool break case char const continue default do double else enum extern false float for goto if inline
+int long register return short signed sizeof static struct switch true typedef union unsigned void volatile
+while ceil ceilf copysign copysignf fabs fabsf floor floorf fma fmaf gamma isnan isunordered j0 j1 jn memcpy
+nearbyint nearbyintf signbit sqrt sqrtf trunc truncf y0 y1 yn
+"""
+_RESERVED = frozenset(_TAKEN_IN_C.split())
 _STATEMENTS: dict[str, Callable[[CFunction, Operation], None]] = {
     "cf.br": CFunction.jump,
     "cf.cond_br": CFunction.jump_if,
