@@ -6,7 +6,7 @@
 | --- | --- |
 | innermost axis parallel, elements next to each other | vectors of the level's width (halved for 8-byte elements); a static extent that is a power of two up to 32: one vector without a loop; a short one: one masked vector |
 | the same, body of a few operations | also unrolled |
-| parallel axes around reductions with scalar accumulators (a matmul) | columns tiled to a register tile, rows jammed: 8 rows x 2 vectors (v4), 6 x 2 or, if their number is not static, 4 x 2 (v3), 2 x 1 (below: no FMA); one row: 8 vectors. Tiles of columns go outside, so that a panel of the right operand is used by all rows; where there are more rows than one tile has, the panel is packed |
+| parallel axes around reductions with scalar accumulators (a matmul) | columns tiled to a register tile, rows jammed: 8 rows x 2 vectors (v4), 6 x 2 or, if their number is not static, 4 x 2 (v3), 2 x 1 (below: no FMA); one row: 16 vectors. Tiles of columns go outside, so that a panel of the right operand is used by all rows; where there are more rows than one tile has, the panel is packed |
 | the same, but columns not next to each other | four columns jammed: independent chains hide the latency |
 | a chain of products, inside | unrolled by 4 from v3 on |
 | anything else | none |
@@ -40,7 +40,7 @@ class Level:
     lanes    4-byte elements in a vector register
     rows     of the register tile of a product, at most; `some_rows`: if their number is not static, so that
              few of them are done twice
-    vectors  of the register tile
+    vectors  of the register tile; `row_vectors`: if it has one row, when loading is what takes the time
     unroll   steps of a chain of FMA per iteration
     """
 
@@ -48,17 +48,16 @@ class Level:
     rows: int
     some_rows: int
     vectors: int
+    row_vectors: int
     unroll: int
 
 
 LEVELS = {
-    "x86-64-v1": Level(4, 2, 2, 1, 0),
-    "x86-64-v2": Level(4, 2, 2, 1, 0),
-    "x86-64-v3": Level(8, 6, 4, 2, 4),
-    "x86-64-v4": Level(16, 8, 8, 2, 4),
+    "x86-64-v1": Level(4, 2, 2, 1, 4, 0),
+    "x86-64-v2": Level(4, 2, 2, 1, 4, 0),
+    "x86-64-v3": Level(8, 6, 4, 2, 16, 4),
+    "x86-64-v4": Level(16, 8, 8, 2, 16, 4),
 }
-ONE_ROW_VECTORS = 8
-"""Chains of FMA that keep two units of latency 4 busy, for a product with one row."""
 MAX_LANES = 32
 PANELS_PER_COPY = 4
 """Long rows are copied faster: a matrix seldom starts where a cache line does."""
@@ -175,7 +174,7 @@ def product_schedule(facts: NestFacts, level: Level) -> Schedule:
     rank = len(facts.kinds)
     columns = facts.extents[-1]
     rows = rows_for(facts.extents[-2], level) if rank > 1 else 1
-    vectors = level.vectors if rows > 1 else ONE_ROW_VECTORS
+    vectors = level.vectors if rows > 1 else level.row_vectors
     width = vectors * lanes_for(facts, level)
     if columns is not None:
         width = min(width, next_power_of_two(columns))
