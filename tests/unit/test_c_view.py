@@ -10,6 +10,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from loop_eval import interpret
+from unit.test_loop_passes_keep_meaning import (
+    ELEMENTWISE,
+    FOLDS,
+    SUM,
+    elementwise_arguments,
+    matmul,
+    numbers,
+)
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.parser import Parser
 from xdsl.passes import ModulePass
@@ -22,15 +31,6 @@ from jitdialects.passes.loop_hoist_accumulators import LoopHoistAccumulatorsPass
 from jitdialects.passes.loop_interchange import LoopInterchangePass
 from jitdialects.passes.loop_tile import LoopTilePass
 from jitdialects.passes.loop_unroll import LoopUnrollPass
-from tests.loop_eval import interpret
-from tests.unit.test_loop_passes_keep_meaning import (
-    ELEMENTWISE,
-    FOLDS,
-    SUM,
-    elementwise_arguments,
-    matmul,
-    numbers,
-)
 
 CONTEXT = make_context()
 FLAGS = [

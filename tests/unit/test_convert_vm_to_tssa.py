@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tssa_eval import run
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 
@@ -22,7 +23,6 @@ from jitdialects.lowering.bytecode_to_vm import program_to_module
 from jitdialects.lowering.convert_vm_to_tssa import ConvertVmToTssaPass
 from jitdialects.runtime.policy import Policy
 from jitdialects.runtime.vm import VM
-from tests.tssa_eval import run
 
 CONTEXT = make_context()
 CONSTANTS = "#0 = int 0\n#1 = int 1\n#2 = float 0.5\n#3 = float -0.0\n#4 = int 2\n"

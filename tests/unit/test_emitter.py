@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from loop_eval import interpret
 from xdsl.dialects.builtin import ModuleOp, f32, i64
 from xdsl.dialects.func import FuncOp
 from xdsl.parser import Parser
@@ -22,7 +23,6 @@ from jitdialects.lowering.loop_elementwise import MAX_TABLE
 from jitdialects.lowering.scalar_rules import RULES
 from jitdialects.lowering.tssa_bufferize import TssaBufferizePass
 from jitdialects.passes.tssa_fuse import TssaFusePass
-from tests.loop_eval import interpret
 
 CONTEXT = make_context()
 SIZES = """

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 import pytest
+from loop_eval import interpret
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.parser import Parser
 from xdsl.passes import ModulePass
@@ -25,7 +26,6 @@ from jitdialects.passes.loop_tile import LoopTilePass
 from jitdialects.passes.loop_unroll import LoopUnrollPass
 from jitdialects.passes.loop_unroll_and_jam import LoopUnrollAndJamPass
 from jitdialects.passes.loop_vectorize import LoopVectorizePass
-from tests.loop_eval import interpret
 
 CONTEXT = make_context()
 LEVELS = ("x86-64-v1", "x86-64-v3", "x86-64-v4")

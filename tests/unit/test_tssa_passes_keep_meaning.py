@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tssa_eval import run
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.parser import Parser
 
@@ -27,7 +28,6 @@ from jitdialects.passes.tssa_cse import TssaCsePass
 from jitdialects.passes.tssa_dce import TssaDcePass
 from jitdialects.passes.tssa_fold_constants import TssaFoldConstantsPass
 from jitdialects.passes.tssa_simplify import RULES, TssaSimplifyPass, simplify_region
-from tests.tssa_eval import run
 
 CONTEXT = make_context()
 PASSES = (TssaFoldConstantsPass(), TssaSimplifyPass(), TssaCsePass(), TssaDcePass())

@@ -13,6 +13,7 @@ import oracle
 import pytest
 from differential.generator import SIZES, cases
 from differential.harness import assert_same
+from loop_eval import interpret
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.parser import Parser
@@ -28,7 +29,6 @@ from jitdialects.lowering.convert_tssa_to_loop import ConvertTssaToLoopPass
 from jitdialects.lowering.convert_vm_to_tssa import ConvertVmToTssaPass
 from jitdialects.lowering.tssa_bufferize import TssaBufferizePass
 from jitdialects.passes.tssa_fuse import TssaFusePass
-from tests.loop_eval import interpret
 
 CONTEXT = make_context()
 F32 = np.float32
