@@ -1,8 +1,9 @@
 """The `xdsl.universe` entry point: what `xdsl-opt` and `jit-opt` find after an install.
 
-Names map to factories that import when called, since a universe that fails to import breaks `xdsl-opt`
-for everyone, whatever pass they run. So nothing but xDSL's types is imported at module level.
-A pass is one row in `_PASSES`; its name, its file and its class must agree, which a test checks.
+Names map to factories that import when called, since a universe that fails to import breaks
+`xdsl-opt` for everyone, whatever pass they run. So nothing but xDSL's types is imported at module
+level. A pass is one row in `_PASSES`; its name, its file and its class must agree, which a test
+checks.
 """
 
 from __future__ import annotations

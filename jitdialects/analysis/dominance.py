@@ -1,12 +1,12 @@
 """SSA dominance: every use of a value is reached only through its definition.
 
-xDSL's verifier has no such check and accepts a use before its definition. This one walks each region once
-along its dominator tree and keeps the set of values in scope, so it is near-linear in the size of
-the IR. Rules, as in MLIR:
+xDSL's verifier has no such check and accepts a use before its definition. This one walks each
+region once along its dominator tree and keeps the set of values in scope, so it is near-linear in
+the size of the IR. Rules, as in MLIR:
 
 - a region sees what its operation sees, unless the operation is `IsolatedFromAbove`;
 - a block sees the arguments and results of the blocks that dominate it;
-- a use in a block that no path reaches is not judged; a value defined in such a block is in nobody's
+- a use in a block that no path reaches is not judged; a value defined there is in nobody's
   scope.
 
 Dominators: Cooper, Harvey, Kennedy, "A Simple, Fast Dominance Algorithm", 2001.
@@ -85,7 +85,7 @@ def successors(block: Block) -> Iterable[Block]:
 
 
 def postorder(region: Region) -> list[Block]:
-    """The blocks that are reachable from the entry, each after all its successors but back edges."""
+    """The blocks reachable from the entry, each after all its successors but back edges."""
     entry = region.first_block
     if entry is None:
         return []

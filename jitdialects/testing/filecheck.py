@@ -1,9 +1,9 @@
 """FileCheck tests of IR in one process: RUN lines, a pytest collector, and a lint.
 
-A test is a `.mlir` file with lines `// RUN: command | command` that `lit` understands as well. Here the
-commands are functions of this process, so hundreds of files take seconds: a command is looked up in
-`COMMANDS`, `|` connects standard output to standard input, `2>&1` joins the streams, `not` inverts the
-exit code, `%s` is the file. As in lit, a pipe fails if any of its commands fails.
+A test is a `.mlir` file with lines `// RUN: command | command` that `lit` understands as well. Here
+the commands are functions of this process, so hundreds of files take seconds: a command is looked
+up in `COMMANDS`, `|` connects standard output to standard input, `2>&1` joins the streams, `not`
+inverts the exit code, `%s` is the file. As in lit, a pipe fails if any of its commands fails.
 
 The lint refuses what would pass without checking anything: files without RUN lines or directives,
 `CHECK-NEXT` without its colon, misspelt directives, prefixes that nobody uses.
@@ -51,7 +51,7 @@ COMMANDS: dict[str, Command] = {"jit-opt": _jit_opt, "filecheck": _filecheck}
 
 @dataclass(frozen=True)
 class Outcome:
-    """Exit code of a whole RUN line, its last standard output, and all that went to standard error."""
+    """Exit code of a whole RUN line, its last standard output, all of its standard error."""
 
     code: int
     output: str
@@ -206,7 +206,7 @@ class _Item(pytest.Item):
     def repr_failure(
         self, excinfo: pytest.ExceptionInfo[BaseException], style: object = None
     ) -> str:
-        """A failed check is its message; anything else is a fault of a tool and needs its traceback."""
+        """A failed check is its message; a fault of a tool needs its traceback."""
         if isinstance(excinfo.value, FileCheckFailure):
             return str(excinfo.value)
         return str(excinfo.getrepr(style="short"))

@@ -175,7 +175,7 @@ class JitOptMain(xDSLOptMain):
             raise UsageError(_cannot_open(error)) from None
 
     def apply_passes(self, prog: ModuleOp) -> None:
-        """Run the pipeline; our own errors become diagnostics, so `--verify-diagnostics` sees them."""
+        """Run the pipeline; our errors become diagnostics, which `--verify-diagnostics` sees."""
         try:
             super().apply_passes(prog)
         except Error as error:

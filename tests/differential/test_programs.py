@@ -27,7 +27,7 @@ def engines_of(case: Case) -> dict[str, Compiled]:
         "16 lanes": Compiled(program, signature, "x86-64-v4"),
         "unfused": Compiled(program, signature, "x86-64-v3", fuse=False),
         "C view": CView(program, signature),
-        "without FMA": Compiled(program, signature, "x86-64-v2", "x86-64-v2"),
+        "without FMA": Compiled(program, signature, "x86-64-v1", "x86-64-v1"),
     }
 
 
