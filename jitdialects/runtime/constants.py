@@ -26,6 +26,13 @@ class LaidOut:
     source: Array
     array: Array
 
+    @property
+    def slots(self) -> tuple[int, ...]:
+        """Its words in the kernel ABI: address, sizes, strides in elements."""
+        array = self.array
+        strides = (stride // array.itemsize for stride in array.strides)
+        return (array.ctypes.data, *array.shape, *strides)
+
 
 _known: weakref.WeakValueDictionary[tuple[int, int], LaidOut] = weakref.WeakValueDictionary()
 """By identity of the source, which an entry keeps alive, and tile."""

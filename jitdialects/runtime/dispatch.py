@@ -4,7 +4,8 @@ For each compiled signature a short Python function is generated that does just 
 `Kernel.source`): one local per symbol, one comparison per static size and guard, results and arena from
 the pool, one packed slot per word of the kernel ABI (docs/architecture.md, "Kernel ABI"), one call.
 Constants are laid out when the code is loaded; their slots are numbers.
-It returns None where the code does not fit the call; the interpreter takes over.
+It returns None where the code does not fit the call; the interpreter takes over. Results are what
+`values.export` would make of them: fresh arrays, of rank 0 for weak results.
 """
 
 from __future__ import annotations
@@ -23,18 +24,18 @@ from jitdialects.bytecode import dims
 from jitdialects.bytecode.dims import Dim, Shape
 from jitdialects.bytecode.program import Constant
 from jitdialects.bytecode.signature import ArgumentType, Signature
-from jitdialects.runtime.constants import laid_out
+from jitdialects.runtime import pointers
+from jitdialects.runtime.constants import LaidOut, laid_out
 from jitdialects.runtime.engines import LoadedLibrary
 from jitdialects.runtime.messages import CompileReply, TensorFact
-from jitdialects.runtime.pointers import address_of
 from jitdialects.runtime.pool import MemoryPool
 from jitdialects.runtime.values import INT64_MAX, INT64_MIN, STRONG, WEAK, Array, Value
 
 ClassKey: TypeAlias = tuple[object, ...]
-"""What selects compiled code apart from sizes: dtype, rank and contiguity per argument."""
+"""What tells calls apart but for sizes: dtype, rank and contiguity per argument."""
 _Entry = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_char_p)
 """The entry of the kernel ABI; calling it releases the GIL."""
-Invoke: TypeAlias = Callable[[Sequence[object], MemoryPool], "tuple[Value, ...] | None"]
+Invoke: TypeAlias = Callable[[Sequence[object], MemoryPool], "tuple[Array, ...] | None"]
 
 
 def class_of(arguments: Sequence[object]) -> ClassKey | None:
@@ -60,20 +61,6 @@ def type_of(argument: Value, shape: Shape | None = None) -> ArgumentType:
     return ArgumentType(STRONG[argument.dtype], sizes, not argument.flags.c_contiguous)
 
 
-def class_of_signature(signature: Signature) -> ClassKey:
-    """The class of the calls that `signature` is for."""
-    key: list[object] = []
-    for argument in signature.arguments:
-        if argument.dtype.weak:
-            key.append(_PYTHON[argument.dtype.name])
-        else:
-            key += (argument.dtype.numpy, len(argument.shape), not argument.strided)
-    return tuple(key)
-
-
-_PYTHON = {dtype.name: kind for kind, dtype in WEAK.items()}
-
-
 @dataclass(eq=False)
 class Kernel:
     """Compiled code for one signature, with the constants it reads out of the `pool` of the program. The
@@ -87,9 +74,7 @@ class Kernel:
     def __post_init__(self, library: LoadedLibrary, pool: Sequence[Constant]) -> None:
         weakref.finalize(self, library.close).atexit = False
         self.constants = [laid_out(pool[c.index].value, c.tile) for c in self.reply.constants]
-        self.source, namespace = _generate(
-            self.signature, self.reply, [c.array for c in self.constants]
-        )
+        self.source, namespace = _generate(self.signature, self.reply, self.constants)
         namespace["entry"] = _Entry(library.address(self.reply.entry))
         module = compile(self.source, f"<{self.signature}>", "exec")
         code = next(c for c in module.co_consts if isinstance(c, CodeType))
@@ -103,6 +88,14 @@ def _safe(expression: Dim) -> str:
     """`expression` as Python source; symbols get a prefix that no other name has."""
     names = dims.symbols_of(expression)
     return str(dims.substitute(expression, {n: dims.symbol(f"d_{n}") for n in names}))
+
+
+_PYTHON = {"bool": "bool", "int64": "int", "float64": "float"}
+"""The Python type of a weak dtype."""
+
+
+def _is_static(shape: Shape) -> bool:
+    return all(isinstance(size, int) for size in shape)
 
 
 def _strides(shape: Shape) -> list[Dim]:
@@ -123,6 +116,8 @@ class _Source:
         self.formats: list[str] = ["<"]
         self.slots: list[str] = []
         self.bound: set[str] = set()
+        self.pointers: dict[int, list[str]] = {}
+        """Locals with addresses of arguments, by the alignment that they need."""
 
     def line(self, text: str) -> None:
         self.lines.append(f"    {text}")
@@ -137,6 +132,7 @@ class _Source:
     def argument(self, position: int, argument: ArgumentType) -> None:
         """Bind the sizes of one argument and fill its slots."""
         name = f"a{position}"
+        self._check(name, argument)
         if argument.is_integer_scalar:
             value = name if argument.dtype.weak else f"int({name})"
             self.line(f"d_s{position} = {value}")
@@ -145,14 +141,17 @@ class _Source:
                 self.refuse_if(f"not {INT64_MIN} <= {name} <= {INT64_MAX}")
             self.slot(name, "d" if argument.dtype.name == "float64" else "q")
             return
-        self.slot(f"address_of({name})")
-        if argument.shape:
+        self.line(f"p{position} = {pointers.text_of(name)}")
+        self.slot(f"p{position}")
+        self.pointers.setdefault(argument.dtype.numpy.itemsize, []).append(f"p{position}")
+        if not _is_static(argument.shape):
             self.line(
                 f"{''.join(f'{name}_{x}, ' for x in range(len(argument.shape)))}= {name}.shape"
             )
-        for axis, size in enumerate(argument.shape):
-            self._bind(f"{name}_{axis}", size)
-            self.slot(f"{name}_{axis}")
+            for axis, size in enumerate(argument.shape):
+                self._bind(f"{name}_{axis}", size)
+        for size in argument.shape:
+            self.slot(_safe(size))
         if not argument.strided:
             for stride in _strides(argument.shape):
                 self.slot(_safe(stride))
@@ -163,6 +162,27 @@ class _Source:
                 self.refuse_if(f"{name}.strides[{axis}] % {item}")
             self.slot(f"{name}.strides[{axis}] // {item}")
 
+    def _check(self, name: str, argument: ArgumentType) -> None:
+        """Refuse what is of another class, or of another shape where that is known."""
+        if argument.dtype.weak:
+            self.refuse_if(f"type({name}) is not {_PYTHON[argument.dtype.name]}")
+            return
+        rank_or_shape = (
+            f"shape != {argument.shape}"
+            if _is_static(argument.shape)
+            else f"ndim != {len(argument.shape)}"
+        )
+        self.refuse_if(
+            f"type({name}) is not ndarray or {name}.dtype != dtype_{argument.dtype.name} or "
+            f"{name}.{rank_or_shape} or {name}.flags.c_contiguous is {argument.strided}"
+        )
+
+    def check_alignment(self) -> None:
+        """Refuse pointers that are no multiple of an element: compiled code relies on that."""
+        for itemsize, names in self.pointers.items():
+            if itemsize > 1:
+                self.refuse_if(f"({' | '.join(names)}) & {itemsize - 1}")
+
     def _bind(self, local: str, size: Dim) -> None:
         text = _safe(size)
         if isinstance(size, int) or text in self.bound:
@@ -171,22 +191,22 @@ class _Source:
             self.line(f"{text} = {local}")
             self.bound.add(text)
 
-    def constant(self, array: Array) -> None:
-        """Fill the slots of an array that never changes and that the kernel keeps alive."""
-        for number in (address_of(array), *array.shape, *_strides(array.shape)):
+    def constant(self, constant: LaidOut) -> None:
+        """Fill the slots of what never changes and is kept alive by the kernel."""
+        for number in constant.slots:
             self.slot(str(number))
 
     def result(self, position: int, result: TensorFact) -> None:
         """Allocate one result and fill its slots."""
         sizes = "".join(f"{_safe(s)}, " for s in result.shape)
         self.line(f"r{position} = empty(({sizes}), dtype_{result.dtype.name})")
-        self.slot(f"address_of(r{position})")
+        self.slot(pointers.text_of(f"r{position}"))
         for size in (*result.shape, *_strides(result.shape)):
             self.slot(_safe(size))
 
 
 def _generate(
-    signature: Signature, reply: CompileReply, constants: Sequence[Array]
+    signature: Signature, reply: CompileReply, constants: Sequence[LaidOut]
 ) -> tuple[str, dict[str, Any]]:
     source = _Source()
     names = [f"a{p}" for p in range(len(signature.arguments))]
@@ -194,6 +214,7 @@ def _generate(
         source.line(f"{', '.join(names)}, = arguments")
     for position, argument in enumerate(signature.arguments):
         source.argument(position, argument)
+    source.check_alignment()
     for relation, left, right in reply.guards:
         source.refuse_if(f"not {_safe(left)} {relation} {_safe(right)}")
     for constant in constants:
@@ -204,13 +225,14 @@ def _generate(
         source.result(position, result)
     _emit_call(source, reply.arena)
     source.refuse_if("status")
-    source.line(f"return ({''.join(map(_returned, range(len(reply.results)), reply.results))})")
+    source.line(f"return ({''.join(f'r{p}, ' for p in range(len(reply.results)))})")
     text = "\n".join(("def invoke(arguments, pool):", *source.lines, ""))
     namespace: dict[str, Any] = {
         **dims.FUNCTIONS,
-        "address_of": address_of,
+        **pointers.NAMES,
+        "ndarray": np.ndarray,
         "pack": struct.Struct("".join(source.formats)).pack,
-        **{f"dtype_{r.dtype.name}": r.dtype.numpy for r in reply.results},
+        **{f"dtype_{x.dtype.name}": x.dtype.numpy for x in (*signature.arguments, *reply.results)},
     }
     return text, namespace
 
@@ -223,11 +245,7 @@ def _emit_call(source: _Source, arena: Dim) -> None:
     source.line(f"arena = pool.allocate({_safe(arena)})")
     source.slot("pool.address(arena)")
     source.line(f"status = entry(pack({', '.join(source.slots)}))")
-    source.line("pool.release(arena)")
-
-
-def _returned(position: int, result: TensorFact) -> str:
-    return f"r{position}{'.item()' if result.dtype.weak else ''}, "
+    source.line("pool.recycle(arena)")
 
 
 # ---- why a call did not fit --------------------------------------------------------------------

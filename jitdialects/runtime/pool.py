@@ -43,10 +43,9 @@ PAGE = mmap.PAGESIZE
 RECORD_WORDS = 8
 MAX_RECORDS = 1 << 20
 
-_ADDRESS, _CAPACITY, _COUNT, _KIND, _NEXT, _REQUESTED, _SLAB, _LIVE = range(RECORD_WORDS)
+_ADDRESS, _CAPACITY, _COUNT, _KIND, _NEXT, _REQUESTED, _SLAB = range(RECORD_WORDS - 1)
 """Words of a record. `_KIND`: class number, `_EXACT` or `_IS_SLAB`. `_NEXT`: next record of the list
-that this one is in, 0 at its end. `_SLAB`: record of the slab the block was cut from, or 0.
-`_LIVE` (slabs only): how many of its blocks are live or deferred."""
+that this one is in, 0 at its end. `_SLAB`: record of the slab the block was cut from, or 0."""
 _EXACT, _IS_SLAB, _UNUSED = CLASSES, CLASSES + 1, CLASSES + 2
 
 
@@ -54,7 +53,7 @@ class PoolState(ctypes.Structure):
     """Head of the native state. Counters are in bytes or numbers of blocks; list heads are records."""
 
     _fields_ = [
-        ("free", ctypes.c_uint64 * CLASSES),  # comes first: `MemoryPool` reads it as plain words
+        ("free", ctypes.c_uint64 * CLASSES),  # comes first: word k is the list of class k
         ("bump", ctypes.c_uint64 * CLASSES),  # offset of the next block in the slab being cut
         ("slab", ctypes.c_uint64 * CLASSES),  # record of that slab, or 0
         ("exact", ctypes.c_uint64),  # released exact blocks, smallest first
@@ -66,12 +65,20 @@ class PoolState(ctypes.Structure):
         ("requested_bytes", ctypes.c_uint64),
         ("fresh_requests", ctypes.c_uint64),  # served from memory that was never used
         ("fresh_bytes", ctypes.c_uint64),
-        ("returned_blocks", ctypes.c_uint64),  # became free again
-        ("returned_bytes", ctypes.c_uint64),  # as requested
+        ("returned_bytes", ctypes.c_uint64),  # became free again, as requested
         ("peak_live_bytes", ctypes.c_uint64),
         ("reserved_bytes", ctypes.c_uint64),  # mapped from the system
         ("trims", ctypes.c_uint64),
     ]
+
+
+def _word(name: str) -> int:
+    return getattr(PoolState, name).offset // 8
+
+
+_DEFERRED, _REQUESTS, _REQUESTED_BYTES = map(_word, ("deferred", "requests", "requested_bytes"))
+_RETURNED_BYTES, _PEAK_BYTES = map(_word, ("returned_bytes", "peak_live_bytes"))
+"""Words of the state that every request touches: as a plain word each costs half of a ctypes field."""
 
 
 @dataclass(frozen=True)
@@ -130,6 +137,7 @@ class _Lease(ctypes.Structure):
     It holds the pool, so that the memory outlives the last array in it.
     """
 
+    __slots__ = ("block", "pool")
     pool: MemoryPool
     block: int
 
@@ -139,9 +147,8 @@ class _Lease(ctypes.Structure):
 
 @lru_cache(maxsize=256)
 def _lease_type(capacity: int) -> type[_Lease]:
-    return cast(
-        type[_Lease], type("_Lease", (_Lease,), {"_fields_": [("bytes", ctypes.c_char * capacity)]})
-    )
+    fields = [("bytes", ctypes.c_char * capacity)]
+    return cast(type[_Lease], type("_Lease", (_Lease,), {"_fields_": fields, "__slots__": ()}))
 
 
 def is_pool_array(array: NDArray[Any]) -> bool:
@@ -186,12 +193,14 @@ class MemoryPool:
         flags = _MAP_FLAGS | _MAP_NORESERVE
         self._memory = mmap.mmap(-1, head + MAX_RECORDS * RECORD_WORDS * 8, flags)
         self.state = PoolState.from_buffer(self._memory)
-        self._heads = memoryview(self._memory)[: CLASSES * 8].cast("Q")
+        self._head: memoryview[int] = memoryview(self._memory)[:head].cast("Q")
         self._table: memoryview[int] = memoryview(self._memory)[head:].cast("Q")
         self.state.records = 1
         self.state.limit = limit or 0
         self._lock = threading.Lock()
         self._mailbox: deque[int] = deque()
+        self.leave = self._mailbox.append
+        """`release` for destructors, which run anywhere, also inside the lock: at a safe point."""
         _pools.add(self)
         weakref.finalize(self, _unmap_all, self._table, self.state).atexit = False
 
@@ -201,34 +210,28 @@ class MemoryPool:
         """A block of at least `size` bytes with reference count 1; returns its record number."""
         if size < 0:
             raise PoolError(f"MemoryPool: a request must not be negative, got {size} bytes")
+        kind = _EXACT if is_exact(size) else size_class(size)
         with self._lock:
-            state, table, heads = self.state, self._table, self._heads
-            kind = _EXACT if is_exact(size) else size_class(size)
-            block = self._take_exact(size) if kind == _EXACT else heads[kind]
+            head, table = self._head, self._table
+            block = self._take_exact(size) if kind == _EXACT else head[kind]
+            at = block * RECORD_WORDS
             if not block:
                 block = self._fresh(kind, size)
-                state.fresh_requests += 1
-                state.fresh_bytes += size
+                at = block * RECORD_WORDS
+                self.state.fresh_requests += 1
+                self.state.fresh_bytes += size
             elif kind != _EXACT:
-                heads[kind] = table[block * RECORD_WORDS + _NEXT]
-            at = block * RECORD_WORDS
+                head[kind] = table[at + _NEXT]
             table[at + _COUNT] = 1
             table[at + _REQUESTED] = size
-            slab = table[at + _SLAB]
-            if slab:
-                table[slab * RECORD_WORDS + _LIVE] += 1
-            state.requests += 1
-            requested = state.requested_bytes = state.requested_bytes + size
-            state.peak_live_bytes = max(state.peak_live_bytes, requested - state.returned_bytes)
+            head[_REQUESTS] += 1
+            head[_REQUESTED_BYTES] = requested = head[_REQUESTED_BYTES] + size
+            head[_PEAK_BYTES] = max(head[_PEAK_BYTES], requested - head[_RETURNED_BYTES])
             return block
 
     def address(self, block: int) -> int:
         """Where the block begins; a multiple of 64."""
         return self._table[block * RECORD_WORDS + _ADDRESS]
-
-    def leave(self, block: int) -> None:
-        """`release` for destructors, which run anywhere, also inside the lock: at a safe point."""
-        self._mailbox.append(block)
 
     def retain(self, block: int) -> None:
         """One more reference to a live block."""
@@ -254,36 +257,43 @@ class MemoryPool:
         table, at = self._table, block * RECORD_WORDS
         table[at + _COUNT] -= 1
         if not table[at + _COUNT]:
-            table[at + _NEXT] = self.state.deferred
-            self.state.deferred = block
+            table[at + _NEXT] = self._head[_DEFERRED]
+            self._head[_DEFERRED] = block
+
+    def recycle(self, block: int) -> None:
+        """`release` of a block with which nothing computes: after the last reference it is free at once."""
+        with self._lock:
+            self._check_live(block, "recycle")
+            self._table[block * RECORD_WORDS + _COUNT] -= 1
+            if not self._table[block * RECORD_WORDS + _COUNT]:
+                self._free(block)
 
     def safe_point(self) -> None:
         """Nothing computes with released blocks any more: make them available."""
-        if self._mailbox or self.state.deferred:
+        if self._mailbox or self._head[_DEFERRED]:
             with self._lock:
                 self._drain()
 
     def _drain(self) -> None:
-        while self._mailbox:
-            self._drop(self._mailbox.popleft())
-        state, table, heads = self.state, self._table, self._heads
-        block: int = state.deferred
-        state.deferred = 0
+        head, table, mailbox = self._head, self._table, self._mailbox
+        while mailbox:
+            self._drop(mailbox.popleft())
+        block = head[_DEFERRED]
+        head[_DEFERRED] = 0
         while block:
-            at = block * RECORD_WORDS
-            following = table[at + _NEXT]
-            slab = table[at + _SLAB]
-            if slab:
-                table[slab * RECORD_WORDS + _LIVE] -= 1
-            state.returned_blocks += 1
-            state.returned_bytes += table[at + _REQUESTED]
-            kind = table[at + _KIND]
-            if kind == _EXACT:
-                self._keep_exact(block)
-            else:
-                table[at + _NEXT] = heads[kind]
-                heads[kind] = block
+            following = table[block * RECORD_WORDS + _NEXT]
+            self._free(block)
             block = following
+
+    def _free(self, block: int) -> None:
+        head, table, at = self._head, self._table, block * RECORD_WORDS
+        head[_RETURNED_BYTES] += table[at + _REQUESTED]
+        kind = table[at + _KIND]
+        if kind == _EXACT:
+            self._keep_exact(block)
+        else:
+            table[at + _NEXT] = head[kind]
+            head[kind] = block
 
     def empty(self, shape: Sequence[int], dtype: DTypeLike) -> NDArray[Any]:
         """An uninitialised C-contiguous array; its block is released when the last view goes."""
@@ -379,26 +389,23 @@ class MemoryPool:
     def _trim(self) -> int:
         state, table = self.state, self._table
         before = state.reserved_bytes
+        in_use = {table[block * RECORD_WORDS + _SLAB] for block in self._held()} - {0}
         for kind in range(CLASSES):
             kept = 0
             for block in self._chain(state.free[kind]):
-                at = block * RECORD_WORDS
-                slab = table[at + _SLAB]
-                if slab and table[slab * RECORD_WORDS + _LIVE]:
-                    table[at + _NEXT] = kept
+                if table[block * RECORD_WORDS + _SLAB] in in_use:
+                    table[block * RECORD_WORDS + _NEXT] = kept
                     kept = block
                 else:
                     self._discard(block)
             state.free[kind] = kept
-            slab = state.slab[kind]
-            if slab and not table[slab * RECORD_WORDS + _LIVE]:
+            if state.slab[kind] not in in_use:
                 state.slab[kind] = 0
         for block in self._chain(state.exact):
             self._discard(block)
         state.exact = 0
         for block in range(1, state.records):
-            at = block * RECORD_WORDS
-            if table[at + _KIND] == _IS_SLAB and not table[at + _LIVE]:
+            if table[block * RECORD_WORDS + _KIND] == _IS_SLAB and block not in in_use:
                 self._discard(block)
         state.trims += 1
         return before - state.reserved_bytes
@@ -436,7 +443,7 @@ class MemoryPool:
         state = self.state
         free = ", ".join(f"{n} x {b}" for b, n in sorted(self._free_blocks().items())) or "none"
         waiting = len(self._mailbox) + len(self._chain(state.deferred))
-        live = state.requests - state.returned_blocks
+        live = len(self._held())
         advice = "release arrays" + (f" or raise the limit ({state.limit})" if state.limit else "")
         if waiting:
             advice = f"call safe_point() to recycle {waiting} released block(s), {advice}"
@@ -446,33 +453,29 @@ class MemoryPool:
             f"{free}); {advice}"
         )
 
-    def _held_bytes(self) -> int:
-        """Capacity of the blocks that are live or deferred."""
+    def _held(self) -> list[int]:
+        """The blocks that are live or deferred."""
         table = self._table
-        total = 0
-        waiting = set(self._chain(self.state.deferred))
-        for block in range(1, self.state.records):
-            at = block * RECORD_WORDS
-            if table[at + _COUNT] or block in waiting:
-                total += table[at + _CAPACITY]
-        return total
+        live = (b for b in range(1, self.state.records) if table[b * RECORD_WORDS + _COUNT])
+        return [*live, *self._chain(self.state.deferred)]
 
     def statistics(self) -> PoolStatistics:
         """Counters since the pool was made, and its present state."""
         with self._lock:
-            state, free = self.state, self._free_blocks()
+            state, free, held = self.state, self._free_blocks(), self._held()
+            capacity = sum(self._table[block * RECORD_WORDS + _CAPACITY] for block in held)
             live_bytes = state.requested_bytes - state.returned_bytes
             return PoolStatistics(
                 requests=state.requests,
                 reused_requests=state.requests - state.fresh_requests,
                 requested_bytes=state.requested_bytes,
                 reused_bytes=state.requested_bytes - state.fresh_bytes,
-                live_blocks=state.requests - state.returned_blocks,
+                live_blocks=len(held),
                 live_bytes=live_bytes,
                 peak_live_bytes=state.peak_live_bytes,
                 reserved_bytes=state.reserved_bytes,
                 free_bytes=sum(size * count for size, count in free.items()),
-                waste_bytes=self._held_bytes() - live_bytes,
+                waste_bytes=capacity - live_bytes,
                 largest_free_bytes=max(free, default=0),
                 deferred_blocks=len(self._mailbox) + len(self._chain(state.deferred)),
                 trims=state.trims,

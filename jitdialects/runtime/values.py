@@ -58,6 +58,8 @@ def from_argument(argument: object, position: int, who: str) -> Value:
         view: Array = np.asarray(cast(Any, argument)).view()
         if view.dtype not in STRONG:
             raise _unsupported(view, where)
+        if not view.flags.aligned:
+            view = view.copy()
         view.flags.writeable = False
         return view
     if isinstance(argument, bool | float):

@@ -25,9 +25,9 @@ from jitdialects.bytecode.verifier import verify
 from jitdialects.config import config
 from jitdialects.errors import ArgumentError, DTypeError, Error, ShapeError
 from jitdialects.runtime.cache import CacheEntry, CacheKey, KernelCache
-from jitdialects.runtime.dispatch import ClassKey, class_of, class_of_signature, type_of
+from jitdialects.runtime.dispatch import class_of, type_of
 from jitdialects.runtime.identity import compiler_version, feature_level, fingerprint
-from jitdialects.runtime.messages import CompileRequest
+from jitdialects.runtime.messages import CompileReply, CompileRequest
 from jitdialects.runtime.policy import Policy
 from jitdialects.runtime.pool import MemoryPool, default_pool
 from jitdialects.runtime.profile import Miss, Profile, ShapeHistory
@@ -88,12 +88,12 @@ class VM:
             )
         started = time.monotonic()
         try:
-            results = self._run_compiled(code, arguments)
-            if results is None:
-                values = [from_argument(a, p, f"@{name}") for p, a in enumerate(arguments)]
-                with np.errstate(all="ignore"):
-                    results = self._call(code, values, 0)
-            return export(results, self.pool)
+            served = self._run_compiled(code, arguments)
+            if served is not None:
+                return served[1]
+            values = [from_argument(a, p, f"@{name}") for p, a in enumerate(arguments)]
+            with np.errstate(all="ignore"):
+                return export(self._call(code, values, 0), self.pool)
         except Error as error:
             # the frames of the interpreter would keep the arrays of this run alive
             raise error.with_traceback(None) from None
@@ -133,13 +133,11 @@ class VM:
 
     def _run_compiled(
         self, code: FunctionCode, arguments: Sequence[object]
-    ) -> Sequence[Value] | None:
-        """The results from compiled code; None if there is none that fits the call."""
+    ) -> tuple[CompileReply, tuple[Array, ...]] | None:
+        """The facts of the code that fits the call, and its results; None if there is none."""
         if code.version != self.service.cache.version:
             code.refresh(self.service.cache)
-        if not code.entries:
-            return None
-        for entry in code.entries.get(class_of(arguments), ()):
+        for entry in code.entries:
             results = entry.kernel.invoke(arguments, self.pool)
             if results is not None:
                 reply, now = entry.kernel.reply, indicators.now
@@ -148,13 +146,14 @@ class VM:
                 now.hits += 1
                 now.operators += reply.operators
                 now.operators_fused += reply.operators_fused
-                return results
+                return reply, results
         return None
 
     def _call(self, code: FunctionCode, values: Sequence[Value], depth: int) -> Sequence[Value]:
-        results = self._run_compiled(code, values)
-        if results is not None:
-            return results
+        served = self._run_compiled(code, values)
+        if served is not None:
+            pairs = zip(served[0].results, served[1], strict=True)
+            return [array.item() if fact.dtype.weak else array for fact, array in pairs]
         was_hot = self.policy.is_hot(code.profile)
         if was_hot:
             self._miss(code, values)
@@ -180,7 +179,7 @@ class VM:
         for signature in self.policy.signatures(code.function.name, history, shapes):
             key = self.key(code, signature)
             asked = key in code.keys
-            code.keys[key] = signature
+            code.keys[key] = None
             if service.is_pending(key):
                 return
             entry = service.cache.find(key)
@@ -229,9 +228,10 @@ class FunctionCode:
             [Site(i) if i.opcode in OPERATORS else i for i in block.instructions]
             for block in function.blocks
         ]
-        self.keys: dict[CacheKey, Signature] = {}
+        self.keys: dict[CacheKey, None] = {}
         """What was asked for, in this order."""
-        self.entries: dict[ClassKey | None, list[CacheEntry]] = {}
+        self.entries: list[CacheEntry] = []
+        """What of that is compiled."""
         self.version = -1
 
     @cached_property
@@ -242,12 +242,8 @@ class FunctionCode:
     def refresh(self, cache: KernelCache) -> None:
         """Look up what was asked for in a cache that has changed."""
         self.version = cache.version
-        entries: dict[ClassKey | None, list[CacheEntry]] = {}
-        for key, signature in list(self.keys.items()):
-            found = cache.find(key)
-            if found is not None:
-                entries.setdefault(class_of_signature(signature), []).append(found)
-        self.entries = entries
+        found = map(cache.find, list(self.keys))
+        self.entries = [entry for entry in found if entry is not None]
 
     def history(self, values: Sequence[Value]) -> ShapeHistory:
         """The calls so far of the class of `values`."""

@@ -82,6 +82,16 @@ def test_references_are_counted() -> None:
     assert pool.statistics().live_blocks == 0
 
 
+def test_a_recycled_block_is_free_at_once_if_nobody_else_has_it() -> None:
+    pool = MemoryPool()
+    block = pool.allocate(100)
+    pool.retain(block)
+    pool.recycle(block)
+    assert pool.allocate(100) != block
+    pool.recycle(block)
+    assert pool.allocate(100) == block
+
+
 @pytest.mark.parametrize("block", [0, 1, 5000])
 def test_releasing_what_is_not_live_is_refused_and_harmless(block: int) -> None:
     pool = MemoryPool()
@@ -167,7 +177,7 @@ def test_the_error_of_a_pool_without_limit_advises_no_limit() -> None:
 def test_trim_gives_back_slabs_and_mappings_without_live_blocks() -> None:
     pool = MemoryPool()
     small = [pool.allocate(64) for _ in range(10)]
-    large = pool.allocate(1 << 20)
+    large, kept = pool.allocate(1 << 20), pool.allocate(1 << 19)
     assert pool.trim() == 0
     pool.release(large)
     for block in small[1:]:
@@ -175,8 +185,9 @@ def test_trim_gives_back_slabs_and_mappings_without_live_blocks() -> None:
     pool.safe_point()
     assert pool.trim() == 1 << 20
     pool.release(small[0])
+    pool.recycle(kept)
     pool.safe_point()
-    assert pool.trim() == 1 << 18
+    assert pool.trim() == (1 << 18) + (1 << 19)
     found = pool.statistics()
     assert (found.reserved_bytes, found.free_bytes, found.largest_free_bytes) == (0, 0, 0)
     assert pool.allocate(64)
