@@ -56,9 +56,6 @@ from xdsl.utils.exceptions import VerifyException
 from jitdialects.bytecode import attributes as bytecode
 from jitdialects.bytecode import program
 from jitdialects.bytecode.attributes import Ints
-from jitdialects.bytecode.literals import (
-    constant_text,
-)
 from jitdialects.bytecode.program import Function, Instruction, Location
 from jitdialects.bytecode.verifier import verify_function
 from jitdialects.dialects.vm_attributes import (
@@ -69,6 +66,7 @@ from jitdialects.dialects.vm_attributes import (
     ShapeAttr,
     from_attribute,
     parse_pool_entry,
+    print_pool_entry,
 )
 from jitdialects.errors import BytecodeError
 
@@ -181,9 +179,7 @@ class PoolOp(IRDLOperation):
     def print(self, printer: Printer) -> None:
         printer.print_string(" ")
         with printer.in_square_brackets():
-            printer.print_list(
-                self.constants, lambda c: printer.print_string_literal(constant_text(c.data))
-            )
+            printer.print_list(self.constants, lambda c: print_pool_entry(printer, c.data))
 
 
 @irdl_op_definition

@@ -57,6 +57,13 @@ def parse_pool_entry(parser: AttrParser) -> ConstantAttr:
     return ConstantAttr(_parse_literal(parser, parse_constant))
 
 
+def print_pool_entry(printer: Printer, constant: Constant) -> None:
+    """The inverse of `parse_pool_entry`. The text is printable ASCII without a backslash, and may have
+    millions of digits: xDSL's `print_string_literal` looks at each in Python."""
+    escaped = constant_text(constant).replace('"', r"\22")
+    printer.print_string(f'"{escaped}"')
+
+
 @irdl_attr_definition
 class ConstantAttr(Data[Constant]):
     """An entry of the constant pool; equality is bitwise."""
@@ -70,7 +77,7 @@ class ConstantAttr(Data[Constant]):
 
     def print_parameter(self, printer: Printer) -> None:
         with printer.in_angle_brackets():
-            printer.print_string_literal(constant_text(self.data))
+            print_pool_entry(printer, self.data)
 
 
 @irdl_attr_definition

@@ -96,14 +96,21 @@ class CompileService:
         while True:
             with self._changed:
                 self._changed.wait_for(lambda: self._waiting)
-                key, request, constants = self._waiting.popleft()
-            try:
-                with self._compiling:
-                    self._serve(key, request, constants)
-            finally:
-                with self._changed:
-                    self._pending.discard(key)
-                    self._changed.notify_all()
+            self._serve_first()
+
+    def _serve_first(self) -> None:
+        """A function of its own: a program must not stay alive while the thread waits for the next."""
+        with self._changed:
+            if not self._waiting:
+                return  # forgotten in the meantime
+            key, request, constants = self._waiting.popleft()
+        try:
+            with self._compiling:
+                self._serve(key, request, constants)
+        finally:
+            with self._changed:
+                self._pending.discard(key)
+                self._changed.notify_all()
 
     def _serve(self, key: CacheKey, request: bytes, constants: Sequence[Constant]) -> bytes:
         started, cpu = time.perf_counter(), time.thread_time()

@@ -19,6 +19,7 @@ from jitdialects.runtime.explain import explain
 from jitdialects.runtime.messages import (
     CompileReply,
     CompileRequest,
+    ConstantFact,
     MessageError,
     encode_error,
     encode_reply,
@@ -59,6 +60,7 @@ def test_replies_are_read_with_their_expressions() -> None:
     facts = {
         "entry": "jd_entry",
         "arguments": [{"dtype": "float32", "weak": False, "sizes": ["n", "8"]}],
+        "constants": [{"index": 3, "tile": 16}],
         "results": [{"dtype": "float64", "weak": True, "sizes": []}],
         "guards": [["<=", "1", "n"]],
         "arena": "4 * n + 64",
@@ -73,6 +75,7 @@ def test_replies_are_read_with_their_expressions() -> None:
     assert reply.results[0].dtype == WEAK_FLOAT
     assert str(reply.arena) == "4 * n + 64"
     assert str(reply.arguments[0].shape[0]) == "n"
+    assert reply.constants == (ConstantFact(3, 16),)
     assert CompileReply.decode(encode_error("no")).error == "no"
     with pytest.raises(MessageError, match="compile reply: KeyError"):
         CompileReply.decode(encode_reply({"entry": "x"}, b""))
