@@ -29,8 +29,9 @@ from jitdialects.bytecode.definedness import reverse_postorder
 from jitdialects.bytecode.dims import Dim, Shape
 from jitdialects.bytecode.dtypes import DType, promote
 from jitdialects.bytecode.lifetimes import live_at_entry
-from jitdialects.bytecode.operators import OPERATORS, Operator, shape_text, size_axis
+from jitdialects.bytecode.operators import OPERATORS, Operator
 from jitdialects.bytecode.program import Constant, Function, Instruction
+from jitdialects.bytecode.shape_rules import shape_text, size_axis
 from jitdialects.errors import CompileError, DTypeError, Error, ShapeError
 
 Source: TypeAlias = tuple[str, int, int]

@@ -58,15 +58,10 @@ from xdsl.utils.hints import isa
 
 from jitdialects.bytecode import dims
 from jitdialects.bytecode.dims import Dim, Shape
+from jitdialects.bytecode.dtype_rules import Typing
 from jitdialects.bytecode.dtypes import DType
-from jitdialects.bytecode.operators import (
-    OPERATORS,
-    Kind,
-    Operator,
-    Typing,
-    broadcast_shapes,
-    shape_text,
-)
+from jitdialects.bytecode.operators import OPERATORS, Kind, Operator
+from jitdialects.bytecode.shape_rules import broadcast_shapes, shape_text
 from jitdialects.dialects.interfaces import Contraction, Elementwise, Reduction, ShapeOnly
 from jitdialects.errors import Error
 

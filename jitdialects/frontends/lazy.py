@@ -37,8 +37,9 @@ from jitdialects.bytecode.attributes import (
 from jitdialects.bytecode.builder import ProgramBuilder
 from jitdialects.bytecode.dims import Dim, Shape
 from jitdialects.bytecode.dtypes import DType
-from jitdialects.bytecode.operators import OPERATORS, ConcreteFacts, Operator
+from jitdialects.bytecode.operators import OPERATORS, Operator
 from jitdialects.bytecode.program import Location, Program
+from jitdialects.bytecode.shape_rules import ConcreteFacts
 from jitdialects.errors import Error, TraceError
 from jitdialects.frontends.recorder import (
     NumPyValue,

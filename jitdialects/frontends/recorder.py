@@ -29,8 +29,9 @@ from jitdialects.bytecode.dtypes import (
     DType,
     check_supported,
 )
-from jitdialects.bytecode.operators import Operator, ShapeFacts
+from jitdialects.bytecode.operators import Operator
 from jitdialects.bytecode.program import Location
+from jitdialects.bytecode.shape_rules import ShapeFacts
 from jitdialects.errors import ArgumentError, DTypeError
 from jitdialects.runtime.values import STRONG
 

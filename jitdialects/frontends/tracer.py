@@ -24,7 +24,7 @@ from jitdialects.bytecode.attributes import Attribute, Attributes
 from jitdialects.bytecode.dims import Dim, Shape
 from jitdialects.bytecode.dtypes import DType
 from jitdialects.bytecode.lifetimes import insert_destroys
-from jitdialects.bytecode.operators import OPERATORS, Operator, shape_text
+from jitdialects.bytecode.operators import OPERATORS, Operator
 from jitdialects.bytecode.program import (
     NO_ATTRIBUTES,
     Block,
@@ -33,6 +33,7 @@ from jitdialects.bytecode.program import (
     Instruction,
     Program,
 )
+from jitdialects.bytecode.shape_rules import shape_text
 from jitdialects.bytecode.verifier import verify
 from jitdialects.errors import TraceError
 from jitdialects.frontends.recorder import (

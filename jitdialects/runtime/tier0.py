@@ -23,16 +23,10 @@ from jitdialects.bytecode.attributes import (
     OperandRef,
     Slice,
 )
-from jitdialects.bytecode.operators import (
-    OPERATORS,
-    ConcreteFacts,
-    Operator,
-    Typing,
-    permutation,
-    reduced_axes,
-    size_axis,
-)
+from jitdialects.bytecode.dtype_rules import Typing
+from jitdialects.bytecode.operators import OPERATORS, Operator
 from jitdialects.bytecode.program import Instruction
+from jitdialects.bytecode.shape_rules import ConcreteFacts, permutation, reduced_axes, size_axis
 from jitdialects.runtime import pack
 from jitdialects.runtime.pool import MemoryPool
 from jitdialects.runtime.values import Array, Value, as_array, as_integer, dtype_of, shape_of

@@ -26,7 +26,8 @@ from jitdialects.bytecode.dtypes import (
     WEAK_INT,
     DType,
 )
-from jitdialects.bytecode.operators import OPERATORS, ConcreteFacts, Kind, Operator
+from jitdialects.bytecode.operators import OPERATORS, Kind, Operator
+from jitdialects.bytecode.shape_rules import ConcreteFacts
 from jitdialects.errors import ArgumentError, DTypeError, OutOfBoundsError, ShapeError
 
 FACTS = ConcreteFacts()
