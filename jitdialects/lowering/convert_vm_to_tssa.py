@@ -51,15 +51,9 @@ from jitdialects.bytecode.attributes import Attributes, IndexSpec, Ints
 from jitdialects.bytecode.dims import Shape, symbols_of
 from jitdialects.bytecode.dtypes import BOOL, INT64, DType
 from jitdialects.bytecode.inlining import inline_calls
-from jitdialects.bytecode.operators import (
-    OPERATORS,
-    IndexPlan,
-    Kind,
-    permutation,
-    plan_index,
-    reduced_axes,
-)
+from jitdialects.bytecode.operators import OPERATORS, Kind
 from jitdialects.bytecode.program import Constant, Function, Program
+from jitdialects.bytecode.shape_rules import IndexPlan, permutation, plan_index, reduced_axes
 from jitdialects.bytecode.signature import Signature
 from jitdialects.dialects.constants import CONSTANT, constant_op
 from jitdialects.dialects.tssa import (
