@@ -34,6 +34,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import PassFailedException
 
+from jitdialects.analysis import bounds
 from jitdialects.lowering.llvm_addresses import (
     access,
     access_properties,
@@ -239,7 +240,10 @@ def _cast(op: Operation, c: Conversion) -> None:
 
 def _dim(op: Operation, c: Conversion) -> None:
     source, index = op.operands
-    axis, sizes = constant_of(c.value(index)), c.descriptor(source).sizes
+    axis = bounds.constant_of(index)  # while arith is not converted
+    if axis is None:
+        axis = constant_of(c.value(index))
+    sizes = c.descriptor(source).sizes
     if axis is None or not 0 <= axis < len(sizes):
         raise PassFailedException(
             f"convert-memref-to-llvm needs a constant axis of {source.type} in memref.dim"

@@ -21,7 +21,8 @@ func.func @adds(%a: memref<?xf32>, %arena: memref<?xi8>, %n: index) {
   %x = memref.load %a[%i] : memref<?xf32>
   memref.store %x, %view[%0] : memref<8xf32>
   %j = arith.addi %i, %n : index
-  %c = arith.cmpi slt, %j, %n : index
+  %size = memref.dim %a, %0 : memref<?xf32>
+  %c = arith.cmpi slt, %j, %size : index
   cf.cond_br %c, ^next(%j : index), ^end
 ^end:
   func.return
