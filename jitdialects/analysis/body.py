@@ -9,6 +9,8 @@ from xdsl.ir import Block, Operation
 
 from jitdialects.analysis.memory import Access, access_of, has_known_effect
 
+_TERMINATORS = frozenset({"scf.yield", "loop.yield"})
+
 
 @dataclass(slots=True)
 class Body:
@@ -36,15 +38,15 @@ def body_of(block: Block) -> Body:
 
 def _collect(block: Block, body: Body) -> None:
     for op in block.ops:
-        if isinstance(op, scf.ForOp):
-            body.loops.append(op)
-            _collect(op.body.block, body)
-            continue
-        access = access_of(op)
-        if access is not None:
-            body.accesses.append(access)
-        elif op.name not in ("scf.yield", "loop.yield"):
-            body.others.append(op)
+        if op.regions:
+            if isinstance(op, scf.ForOp):
+                body.loops.append(op)
+            else:
+                body.others.append(op)
             for region in op.regions:
                 for inner in region.blocks:
                     _collect(inner, body)
+        elif (access := access_of(op)) is not None:
+            body.accesses.append(access)
+        elif op.name not in _TERMINATORS:
+            body.others.append(op)

@@ -15,15 +15,14 @@ from itertools import combinations_with_replacement
 from xdsl.dialects import scf
 from xdsl.ir import Block, OpResult, SSAValue
 
+from jitdialects.analysis.body import body_of
 from jitdialects.analysis.bounds import constant_of, constant_trip_count
 from jitdialects.analysis.memory import (
     Access,
-    accesses_in,
     has_identity_layout,
     is_fresh,
     may_alias,
     root_of,
-    unknown_effect,
 )
 
 LinearForm = tuple[Mapping[SSAValue, int], int]
@@ -62,10 +61,11 @@ def _sum(left: LinearForm, right: LinearForm, factor: int) -> LinearForm:
 def carried_dependence(loop: scf.ForOp) -> str | None:
     """A sentence part naming the first dependence that cannot be excluded, or `None`."""
     block = loop.body.block
-    unknown = unknown_effect(block)
+    body = body_of(block)
+    unknown = body.unknown_effect
     if unknown is not None:
         return f"the effects of {unknown.name} are not known"
-    accesses = [a for a in accesses_in(block) if not _is_private(a.base, block)]
+    accesses = [a for a in body.accesses if not _is_private(a.base, block)]
     for first, second in combinations_with_replacement(accesses, 2):
         if not (first.is_store or second.is_store):
             continue

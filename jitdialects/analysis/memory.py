@@ -13,12 +13,11 @@ compiler may bring its own classes.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import cast
 
 from xdsl.dialects.builtin import IntAttr, MemRefType, NoneAttr, StridedLayoutAttr, VectorType
-from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, SSAValue
+from xdsl.ir import Attribute, BlockArgument, Operation, OpResult, SSAValue
 from xdsl.traits import Pure
 
 from jitdialects.analysis.bounds import constant_of
@@ -36,13 +35,15 @@ _VIEW_LIKE = frozenset(
         "memref.transpose",
     }
 )
-_LOADS = frozenset({"memref.load", "vector.load", "vector.maskedload"})
-_PLAIN_STORES = frozenset({"memref.store", "vector.store"})
+_LOADS = frozenset({"memref.load", "vector.load"})
+_STORES = frozenset({"memref.store", "vector.store"})
+_MASKED = frozenset({"vector.maskedload", "vector.maskedstore"})
+_ACCESSES = _LOADS | _STORES | _MASKED
 _SILENT = (
     _FRESH | _VIEW_LIKE | {"memref.dim", "memref.view", "memref.get_global", "vector.create_mask"}
 )
 _STRUCTURE = frozenset({"scf.for", "scf.if", "scf.yield", "loop.nest", "loop.yield"})
-_KNOWN = _STRUCTURE | _SILENT | _LOADS | _PLAIN_STORES | {"vector.maskedstore"}
+_KNOWN = _STRUCTURE | _SILENT | _ACCESSES
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,37 +72,26 @@ class Access:
 
 def access_of(op: Operation) -> Access | None:
     """The access that `op` makes, if it is a load or a store."""
-    if op.name in _LOADS:
-        base, type, stored, first = op.operands[0], op.results[0].type, None, 1
-    elif op.name in _PLAIN_STORES:
-        stored, base, first = op.operands[0], op.operands[1], 2
-        type = stored.type
-    elif op.name == "vector.maskedstore":
-        base, stored, first = op.operands[0], op.operands[-1], 1
-        type = stored.type
-    else:
+    name = op.name
+    if name not in _ACCESSES:
         return None
+    operands = tuple(op.operands)
+    stored: SSAValue | None = None
+    if name in _LOADS:
+        base, indices = operands[0], operands[1:]
+    elif name in _STORES:
+        stored, base, indices = operands[0], operands[1], operands[2:]
+    else:
+        base, indices = operands[0], operands[1:-2]
+        stored = None if op.results else operands[-1]
+    type = op.results[0].type if stored is None else stored.type
     lanes = type.get_shape()[-1] if isinstance(type, VectorType) else 1
-    return Access(
-        op,
-        base,
-        tuple(op.operands[first : first + memref_type(base).get_num_dims()]),
-        stored,
-        lanes,
-    )
+    return Access(op, base, indices, stored, lanes)
 
 
 def memref_type(memref: SSAValue) -> MemRefType[Attribute]:
     """The type of a value that is a memref."""
     return cast("MemRefType[Attribute]", memref.type)
-
-
-def accesses_in(block: Block) -> Iterator[Access]:
-    """All loads and stores in `block` and in regions of its operations."""
-    for op in block.walk():
-        access = access_of(op)
-        if access is not None:
-            yield access
 
 
 def is_pure(op: Operation) -> bool:
@@ -112,11 +102,6 @@ def is_pure(op: Operation) -> bool:
 def has_known_effect(op: Operation) -> bool:
     """`op`, its regions aside, touches no memory but by being an `access_of`."""
     return op.name in _KNOWN or op.name.startswith(("arith.", "math.")) or op.has_trait(Pure)
-
-
-def unknown_effect(block: Block) -> Operation | None:
-    """The first operation in `block`, nested ones included, whose effects are not known here."""
-    return next((op for op in block.walk() if not has_known_effect(op)), None)
 
 
 def root_of(memref: SSAValue) -> SSAValue:

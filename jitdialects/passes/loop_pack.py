@@ -31,14 +31,13 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Block, BlockArgument, Region, SSAValue
 from xdsl.passes import ModulePass
 
+from jitdialects.analysis.body import Body, body_of
 from jitdialects.analysis.bounds import constant_extent, constant_of, extent_at_most
 from jitdialects.analysis.memory import (
     Access,
-    accesses_in,
     has_identity_layout,
     may_alias,
     memref_type,
-    unknown_effect,
 )
 from jitdialects.dialects.loop import KIND, PARALLEL, Schedule
 from jitdialects.passes.index_math import IndexMath, before
@@ -81,11 +80,10 @@ def column_loop(access: Access, loop: scf.ForOp) -> scf.ForOp | None:
 # ---- legality ----------------------------------------------------------------------------------
 
 
-def reads_only(matrix: SSAValue, loop: scf.ForOp) -> bool:
-    """Nothing in `loop` writes what overlaps `matrix`."""
-    stores = (a for a in accesses_in(loop.body.block) if a.is_store)
-    return unknown_effect(loop.body.block) is None and not any(
-        may_alias(store.base, matrix) for store in stores
+def reads_only(matrix: SSAValue, body: Body) -> bool:
+    """Nothing in a loop with this body writes what overlaps `matrix`."""
+    return body.unknown_effect is None and not any(
+        access.is_store and may_alias(access.base, matrix) for access in body.accesses
     )
 
 
@@ -105,13 +103,13 @@ def panel_of(access: Access, loop: scf.ForOp) -> Panel | None:
     return Panel(access.base, rows, step)
 
 
-def is_packing_legal(access: Access, loop: scf.ForOp) -> bool:
+def is_packing_legal(access: Access, loop: scf.ForOp, body: Body) -> bool:
     """The panel is the same for every iteration of the loops inside."""
     return (
         not access.is_store
         and defined_outside(access.base, loop)
-        and reads_only(access.base, loop)
         and panel_of(access, loop) is not None
+        and reads_only(access.base, body)
     )
 
 
@@ -130,8 +128,9 @@ def is_packing_profitable(panel: Panel, count: int) -> bool:
 
 def packable(loop: scf.ForOp, count: int) -> Iterator[tuple[Access, Panel]]:
     """The loads to redirect, each with its panel."""
-    for access in list(accesses_in(loop.body.block)):
-        if is_packing_legal(access, loop):
+    body = body_of(loop.body.block)
+    for access in body.accesses:
+        if is_packing_legal(access, loop, body):
             panel = panel_of(access, loop)
             if panel is not None and is_packing_profitable(panel, count):
                 yield access, panel

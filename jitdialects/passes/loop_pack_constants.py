@@ -25,8 +25,9 @@ from xdsl.ir import Attribute, BlockArgument, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
+from jitdialects.analysis.body import body_of
 from jitdialects.analysis.bounds import constant_of
-from jitdialects.analysis.memory import Access, accesses_in, memref_type
+from jitdialects.analysis.memory import Access, memref_type
 from jitdialects.passes.index_math import IndexMath, before
 from jitdialects.passes.loop_pack import Panel, panel_of
 from jitdialects.passes.loop_rewrite import loops_innermost_first, schedule_of, set_schedule
@@ -99,7 +100,7 @@ def reads_of_constants(module: ModuleOp) -> dict[SSAValue, list[Read]]:
     for loop in loops_innermost_first(module):
         if not schedule_of(loop).pack:
             continue
-        for access in accesses_in(loop.body.block):
+        for access in body_of(loop.body.block).accesses:
             if access.is_store or constant_function(access.base) is None:
                 continue
             panel = panel_of(access, loop)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from xdsl.dialects import scf
 from xdsl.dialects.builtin import StringAttr
@@ -24,12 +24,25 @@ from jitdialects.passes.index_math import Index, IndexMath
 
 def loops_innermost_first(module: Operation) -> list[scf.ForOp]:
     """All `scf.for` in `module`, each after those inside it."""
-    return [op for op in module.walk(reverse=True) if isinstance(op, scf.ForOp)]
+    return [op for op in with_regions_inside(module) if isinstance(op, scf.ForOp)]
 
 
 def nests_innermost_first(module: Operation) -> list[NestOp]:
     """All nests in `module`, each after those inside it."""
-    return [op for op in module.walk(reverse=True) if isinstance(op, NestOp)]
+    return [op for op in with_regions_inside(module) if isinstance(op, NestOp)]
+
+
+def with_regions_inside(op: Operation) -> Iterator[Operation]:
+    """The operations inside `op` that have regions, each after those inside it.
+
+    (`Operation.walk` goes through as many generators for each operation as it is deep.)
+    """
+    for region in op.regions:
+        for block in region.blocks:
+            for inner in block.ops:
+                if inner.regions:
+                    yield from with_regions_inside(inner)
+                    yield inner
 
 
 def nest_schedule(nest: NestOp) -> Schedule:
@@ -39,7 +52,7 @@ def nest_schedule(nest: NestOp) -> Schedule:
 
 def is_innermost(loop: scf.ForOp) -> bool:
     """It contains no `scf.for`."""
-    return not any(isinstance(op, scf.ForOp) for op in loop.body.block.walk())
+    return not any(isinstance(op, scf.ForOp) for op in with_regions_inside(loop))
 
 
 def is_parallel(loop: scf.ForOp) -> bool:

@@ -17,18 +17,20 @@ static extent are balanced: 9 rows with tiles of at most 8 are 5 + 4. A nest tha
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import cast
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import FixedBitwidthType, ModuleOp, VectorType
-from xdsl.ir import Attribute, Block
+from xdsl.ir import Attribute
 from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import PassFailedException
 
+from jitdialects.analysis.body import Body, body_of
 from jitdialects.analysis.bounds import constant_extent, extent_at_most, trip_count
 from jitdialects.analysis.lanes import Lanes, lanes_along
-from jitdialects.analysis.memory import accesses_in, is_fresh, memref_type, root_of
+from jitdialects.analysis.memory import Access, is_fresh, memref_type, root_of
 from jitdialects.dialects.loop import PARALLEL, NestOp, Schedule, ScheduleAttr
 from jitdialects.passes.loop_rewrite import nests_innermost_first
 
@@ -86,8 +88,9 @@ class NestFacts:
 
 
 def facts_of(nest: NestOp) -> NestFacts:
-    """Collect the facts in two walks over the body."""
-    body = nest.body.block
+    """Collect the facts; the body is looked at once, and once more for its lanes."""
+    body = body_of(nest.body.block)
+    outside = [access for access in body.accesses if not is_fresh(root_of(access.base))]
     bounds = list(zip(nest.lower, nest.upper, nest.step_values, strict=True))
     extents = [constant_extent(low, high) for low, high, _ in bounds]
     return NestFacts(
@@ -96,28 +99,29 @@ def facts_of(nest: NestOp) -> NestFacts:
             None if extent is None else trip_count(0, extent, step)
             for extent, (_, _, step) in zip(extents, bounds, strict=True)
         ),
-        at_most=extent_at_most(nest.lower[-1], nest.upper[-1]),
-        contiguous=_is_contiguous(body, lanes_along(nest.ivs[-1])),
-        encloses_loops=any(op.regions for op in body.ops),
+        at_most=extent_at_most(*bounds[-1][:2]),
+        contiguous=_is_contiguous(body.accesses, lanes_along(nest.ivs[-1])),
+        encloses_loops=any(op.regions for op in body.others) or bool(body.loops),
         accumulators=_accumulators(body),
-        streams=sum(1 for a in accesses_in(body) if not is_fresh(root_of(a.base))),
-        element_bytes=max((_bytes(a.value_type) for a in accesses_in(body)), default=4),
-        operations=sum(1 for _ in body.walk()) - 1,
+        streams=len(outside),
+        element_bytes=max((_bytes(access.value_type) for access in body.accesses), default=4),
+        operations=len(body.accesses) + len(body.others) + len(body.loops),
     )
 
 
-def _is_contiguous(body: Block, lanes: Lanes) -> bool:
-    shared = (a for a in accesses_in(body) if not (is_fresh(root_of(a.base)) and not a.indices))
+def _is_contiguous(accesses: Sequence[Access], lanes: Lanes) -> bool:
     return all(
-        lanes.is_contiguous_access(a) or (lanes.is_uniform_access(a) and not a.is_store)
-        for a in shared
+        lanes.is_contiguous_access(access)
+        or (not access.is_store and lanes.is_uniform_access(access))
+        or (not access.indices and is_fresh(root_of(access.base)))
+        for access in accesses
     )
 
 
-def _accumulators(body: Block) -> str:
+def _accumulators(body: Body) -> str:
     ranks = [
         memref_type(op.results[0]).get_num_dims()
-        for op in body.walk()
+        for op in body.others
         if op.name == "memref.alloca"
     ]
     return "none" if not ranks else "arrays" if any(ranks) else "scalars"

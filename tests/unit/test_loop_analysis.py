@@ -8,6 +8,7 @@ from xdsl.dialects.scf import ForOp
 from xdsl.ir import SSAValue
 from xdsl.parser import Parser
 
+from jitdialects.analysis.body import body_of
 from jitdialects.analysis.bounds import (
     constant_extent,
     constant_trip_count,
@@ -17,7 +18,7 @@ from jitdialects.analysis.bounds import (
 )
 from jitdialects.analysis.dependence import carried_dependence, carried_distance, linear_form
 from jitdialects.analysis.lanes import lanes_of
-from jitdialects.analysis.memory import accesses_in, may_alias, overlap_possible
+from jitdialects.analysis.memory import may_alias, overlap_possible
 from jitdialects.dialects.context import make_context
 from jitdialects.dialects.loop import PARALLEL, REDUCTION, NestOp, Schedule
 from jitdialects.passes.loop_interchange import is_permutation, keeps_reductions_in_order
@@ -133,7 +134,7 @@ def test_lanes() -> None:
     assert growth == {"i": 1, "twice": 2, "next": 1, "back": -1}
     assert {value.name_hint for value in lanes.varying} == {"near", "far", "s", "t", "r"}
     assert all(lanes.is_uniform(named(module, name)) for name in ("same", "u", "v", "k", "none"))
-    near, far, same = list(accesses_in(loop_of(module).body.block))
+    near, far, same = body_of(loop_of(module).body.block).accesses
     assert lanes.is_contiguous_access(near) and not lanes.is_uniform_access(near)
     assert not lanes.is_contiguous_access(far)
     assert lanes.is_uniform_access(same)
@@ -188,7 +189,7 @@ def test_overlap_of_neighbours() -> None:
         """,
         "%n: index",
     )
-    a, b, c, d = list(accesses_in(module.body.block))
+    a, b, c, d = body_of(module.body.block).accesses
     assert not overlap_possible(a, b)
     assert overlap_possible(a, c) and not overlap_possible(b, c)
     assert overlap_possible(d, a)
@@ -256,7 +257,7 @@ def test_offset_ranges_that_only_look_alike() -> None:
         "%a: memref<16xf32>",
     )
     loop = loop_of(module)
-    read, write = list(accesses_in(loop.body.block))
+    read, write = body_of(loop.body.block).accesses
     assert abs(carried_distance(read, write, loop) or 0) == 1
     assert carried_dependence(loop) == "%a is written and used again over 1 iterations"
 
