@@ -43,6 +43,10 @@ class ArgumentError(Error, TypeError):
     """A call with the wrong number or kind of arguments."""
 
 
+class MissingNameError(Error, AttributeError):
+    """A function or method of NumPy that this version does not have."""
+
+
 class OutOfBoundsError(Error, IndexError):
     """An index outside its axis."""
 

@@ -33,7 +33,7 @@ from jitdialects.bytecode.attributes import (
     Slice,
 )
 from jitdialects.bytecode.operators import OPERATORS
-from jitdialects.errors import ArgumentError, OutOfBoundsError, ShapeError
+from jitdialects.errors import ArgumentError, MissingNameError, OutOfBoundsError, ShapeError
 from jitdialects.frontends.recorder import Value, current
 
 
@@ -211,10 +211,10 @@ def _unary(opcode: str) -> Callable[[Array], Array]:
     return method
 
 
-def _mask(opcode: str, symbol: str) -> Callable[[Array, object], Array]:
+def _mask(opcode: str, symbol: str) -> Callable[[object, object], Array]:
     """`&` and `|`, which Python users write for masks: bool only, other dtypes mean bits."""
 
-    def method(self: Array, other: object) -> Array:
+    def method(self: object, other: object) -> Array:
         for operand in (self, other):
             kind = operand.dtype if isinstance(operand, Array) else np.asarray(operand).dtype
             if kind != np.bool_:
@@ -228,12 +228,24 @@ def _mask(opcode: str, symbol: str) -> Callable[[Array, object], Array]:
     return method
 
 
+def _missing(symbol: str, instead: str) -> Callable[[Array, object], Array]:
+    """An operator of Python that no operator of the table stands for."""
+
+    def method(self: Array, other: object) -> Array:
+        raise ArgumentError(f"{symbol} is not supported yet for arrays; {instead}")
+
+    return method
+
+
+_MASKS = {"bitwise_and": _mask("logical_and", "&"), "bitwise_or": _mask("logical_or", "|")}
+"""What NumPy calls for `mask & x` and `mask | x`."""
+
+
 class Array:
     """An array of float32, int64 or bool; see the module's docstring."""
 
     __slots__ = ("__weakref__", "value")
     __array_priority__ = 1000
-    __array_ufunc__ = None
 
     def __init__(self, value: Value) -> None:
         self.value = value
@@ -284,6 +296,10 @@ class Array:
     __and__ = __rand__ = _mask("logical_and", "&")
     __or__ = __ror__ = _mask("logical_or", "|")
     __neg__, __abs__ = _unary("negative"), _unary("abs")
+    __pow__ = __rpow__ = _missing("**", "write products, or sqrt")
+    __floordiv__ = __rfloordiv__ = _missing("//", "divide and cast with astype")
+    __mod__ = __rmod__ = _missing("%", "subtract multiples of the divisor")
+    __xor__ = __rxor__ = _missing("^", "use != for bool arrays")
 
     # like NumPy, == compares elements: no bool, and therefore no hash
 
@@ -338,6 +354,30 @@ class Array:
     def max(self, axis: SupportsIndex | None = None, *, keepdims: bool = False) -> Array:
         """Largest element over the last axis or all."""
         return reduce("max", self, axis, keepdims)
+
+    def __getattr__(self, name: str) -> object:
+        if name.startswith("__"):  # protocols that others probe for
+            raise AttributeError(name)
+        known = ", ".join(n for n in dir(Array) if not n.startswith("_") and n != "value")
+        raise MissingNameError(f"an Array has no '{name}' yet; it has: {known}")
+
+    # ---- NumPy calls this for np.tanh(x), and for a + x where a is one of its arrays
+
+    def __array_ufunc__(
+        self, ufunc: np.ufunc, method: str, *operands: object, **options: object
+    ) -> Array:
+        if method == "__call__" and not options:
+            name = "abs" if ufunc is np.absolute else ufunc.__name__
+            if name in OPERATORS:
+                return apply(name, *operands)
+            if name in _MASKS:
+                return _MASKS[name](*operands)
+        called = ufunc.__name__ if method == "__call__" else f"{ufunc.__name__}.{method}"
+        given = f" with {', '.join(options)}=" if options else ""
+        raise ArgumentError(
+            f"numpy.{called}{given} does not take an Array; use the operators of jitdialects.numpy"
+            + (", or a = a + x instead of a += x" if "out" in options else "")
+        )
 
     # ---- synchronisation: these need the elements
 

@@ -20,7 +20,7 @@ from typing import Any, TypeVar, cast
 from jitdialects.bytecode.dtypes import DType, promote
 from jitdialects.bytecode.operators import OPERATORS
 from jitdialects.bytecode.program import Program
-from jitdialects.errors import DTypeError, ShapeError, TraceError
+from jitdialects.errors import ArgumentError, DTypeError, ShapeError, TraceError
 from jitdialects.frontends.array import Array, unwrapped
 from jitdialects.frontends.jit import Argument, as_argument, capture
 from jitdialects.frontends.recorder import active_tracer, user_location
@@ -38,6 +38,12 @@ def while_loop(cond_fun: Callable[[T], object], body_fun: Callable[[T], T], init
     Errors: `TraceError` for another structure, `DTypeError` and `ShapeError` for another dtype or rank
     of what `body_fun` returns, or a condition that is not one truth value.
     """
+    for name, function in (("cond_fun", cond_fun), ("body_fun", body_fun)):
+        if not callable(function):
+            raise ArgumentError(
+                f"while_loop: {name} must be a function of the carried value, got "
+                f"{type(cast(object, function)).__name__}"
+            )
     tracer = active_tracer()
     if tracer is None:
         return _run_now(cond_fun, body_fun, init_val)

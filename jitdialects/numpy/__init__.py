@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from jitdialects.bytecode.operators import OPERATORS
-from jitdialects.errors import ArgumentError, Error, ShapeError
+from jitdialects.errors import ArgumentError, MissingNameError, ShapeError
 from jitdialects.frontends.array import (
     Array,
     apply,
@@ -91,10 +91,6 @@ __all__ = [
     "zeros",
     "zeros_like",
 ]
-
-
-class MissingNameError(Error, AttributeError):
-    """A name that this namespace does not have."""
 
 
 # ---- straight from the table -------------------------------------------------------------------

@@ -100,7 +100,7 @@ class KernelPack:
         kernel = self._kernels.get(name) if self._level == feature_level() else None
         if kernel is None:
             kernel = self._prepare(name)
-        results = kernel.invoke([np.ascontiguousarray(x) for x in operands], pool)
+        results = kernel.invoke([_in_order(x) for x in operands], pool)
         if results is None:
             raise CompileError(f"the kernel pack refuses {name} of {[x.shape for x in operands]}")
         (result,) = results
@@ -142,6 +142,11 @@ class KernelPack:
         self._level = level
         if path is not None and fresh and not self._failures:
             _write(path, fresh)
+
+
+def _in_order(x: Array) -> Array:
+    """C-contiguous and aligned, as the kernels read it; a copy if `x` is not."""
+    return x if x.flags.c_contiguous and x.flags.aligned else x.copy(order="C")
 
 
 def pack_path(level: str) -> Path | None:

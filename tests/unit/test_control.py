@@ -239,3 +239,10 @@ def test_an_endless_index_in_a_loop_raises_its_own_error() -> None:
     with pytest.raises(jd.OutOfBoundsError):
         f(X)
     assert f(np.array([1, 1, -1], np.float32)) == 2
+
+
+def test_what_is_no_function_is_refused() -> None:
+    with pytest.raises(
+        jd.ArgumentError, match="while_loop: body_fun must be a function .* got int"
+    ):
+        jd.while_loop(lambda x: x < 3, 3, 0)

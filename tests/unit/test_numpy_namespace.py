@@ -242,6 +242,50 @@ def test_a_missing_name_says_what_there_is() -> None:
     assert not hasattr(jnp, "concat")
 
 
+def test_a_missing_method_says_what_there_is() -> None:
+    with pytest.raises(
+        jd.MissingNameError, match="no 'mean' yet; it has: .*reshape, .*sum"
+    ) as caught:
+        jnp.zeros(3).mean()
+    assert isinstance(caught.value, AttributeError) and "\n" not in str(caught.value)
+    assert not hasattr(jnp.zeros(3), "__array_interface__")
+
+
+@pytest.mark.parametrize(
+    "operation",
+    [
+        lambda x: x**2,
+        lambda x: 2.0**x,
+        lambda x: x // 2,
+        lambda x: x % 2,
+        lambda x: x ^ x,
+        lambda x: np.sin(x),
+        lambda x: np.add.reduce(x),
+        lambda x: np.add(x, x, out=np.zeros(3, np.float32)),
+        lambda x: np.ones(3, np.float32).__iadd__(x),
+    ],
+)
+def test_operations_that_are_missing_are_refused_in_one_sentence(operation) -> None:
+    with pytest.raises(jd.ArgumentError, match=r"; (write|divide|subtract|use) "):
+        operation(jnp.ones(3))
+    with pytest.raises(jd.ArgumentError, match=r"; (write|divide|subtract|use) "):
+        jd.jit(operation)(np.ones(3, np.float32))
+
+
+def test_ufuncs_of_numpy_mean_our_operators() -> None:
+    a, mask = np.float32([-1, 0, 2]), np.array([True, False, True])
+    for got, want in [
+        (np.tanh(jnp.asarray(a)), jnp.tanh(a)),
+        (a + jnp.asarray(a), a + a),
+        (np.float32(2) * jnp.asarray(a), a * 2),
+        (np.absolute(jnp.asarray(a)), abs(a)),
+        (mask & jnp.asarray(a > 0), a > 0),
+        (a @ jnp.asarray(a), np.float32(5)),
+    ]:
+        assert isinstance(got, jnp.Array)
+        assert np.asarray(got).tobytes() == np.asarray(want).tobytes()
+
+
 # ---- docs --------------------------------------------------------------------------------------
 
 PAGE = Path(__file__).parents[2] / "docs" / "numpy-differences.md"

@@ -172,3 +172,13 @@ def test_matmul_of_any_sizes(make, folder: Path, m: int, k: int, n: int) -> None
     if n:
         row = np.ascontiguousarray(y[:, 0])
         assert np.allclose(made.run("matvec", x, row, pool=pool), x @ row, atol=1e-3)
+
+
+def test_operands_that_are_not_aligned_are_copied(make, folder: Path) -> None:
+    values = np.linspace(-2, 2, 9, dtype=np.float32)
+    x = np.ndarray(9, np.float32, buffer=bytearray(values.nbytes + 1), offset=1)
+    x[:] = values
+    assert not x.flags.aligned
+    made, pool = make(), MemoryPool()
+    result = made.run("tanh", x, pool=pool)
+    assert result.tobytes() == made.run("tanh", values, pool=pool).tobytes()
