@@ -28,6 +28,8 @@ from jitdialects.runtime.stats import indicators
 
 SWITCH_INTERVAL = 0.05e-3
 Compile = Callable[[bytes], bytes]
+Request = Callable[[], bytes]
+"""Makes the bytes of a request; a program with weights has megabytes."""
 
 
 def compile_in_process(request: bytes) -> bytes:
@@ -55,7 +57,7 @@ class CompileService:
 
     def _reset(self) -> None:
         self._changed = threading.Condition()
-        self._waiting: deque[tuple[CacheKey, bytes, Sequence[Constant]]] = deque()
+        self._waiting: deque[tuple[CacheKey, Request, Sequence[Constant]]] = deque()
         self._pending: set[CacheKey] = set()
         self._thread: threading.Thread | None = None
         self._compiling = threading.Lock()
@@ -64,16 +66,15 @@ class CompileService:
         """Whether `key` waits or is being compiled."""
         return key in self._pending
 
-    def submit(
-        self, key: CacheKey, request: Callable[[], bytes], constants: Sequence[Constant] = ()
-    ) -> None:
-        """Have `key` compiled, unless it is there, on its way, or known to fail. `constants` is the pool
-        of the program in the request: the code reads them where they are."""
+    def submit(self, key: CacheKey, request: Request, constants: Sequence[Constant] = ()) -> None:
+        """Have `key` compiled, unless it is there, on its way, or known to fail. `request` is called by
+        the thread that compiles. `constants` is the pool of the program in the request: the code reads
+        them where they are."""
         with self._changed:
             if key in self._pending or key in self.failures or self.cache.find(key):
                 return
             self._pending.add(key)
-            self._waiting.append((key, request(), constants))
+            self._waiting.append((key, request, constants))
             if self._thread is None:
                 self._thread = threading.Thread(
                     target=self._work, name="jitdialects-compile", daemon=True
@@ -85,7 +86,7 @@ class CompileService:
         """Compile a program without constants in the calling thread; the reply, empty if there is none.
         The outcome is in `cache` or `failures`."""
         with self._compiling:
-            return self._serve(key, request, ())
+            return self._serve(key, lambda: request, ())
 
     def wait(self, keys: Callable[[CacheKey], bool] = lambda key: True) -> None:
         """Return when no key for which `keys` is true is pending."""
@@ -112,11 +113,11 @@ class CompileService:
                 self._pending.discard(key)
                 self._changed.notify_all()
 
-    def _serve(self, key: CacheKey, request: bytes, constants: Sequence[Constant]) -> bytes:
+    def _serve(self, key: CacheKey, request: Request, constants: Sequence[Constant]) -> bytes:
         started, cpu = time.perf_counter(), time.thread_time()
         data = b""
         with _Recording(self.failures, key), _undisturbed:
-            data = self._compile(request)
+            data = self._compile(request())
             reply = CompileReply.decode(data)
             if reply.error is not None:
                 raise CompileError(reply.error)

@@ -12,7 +12,7 @@ from __future__ import annotations
 import time
 import weakref
 from collections.abc import Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import NoReturn
 
 import numpy as np
@@ -189,9 +189,8 @@ class VM:
                 code.version = -1
                 return
             if key not in service.failures:
-                service.submit(
-                    key, lambda s=signature: self._request_bytes(s), self.program.constants
-                )
+                request = partial(_request_bytes, self.program, code.function.name, key)
+                service.submit(key, request, self.program.constants)
                 return
 
     def key(self, code: FunctionCode, signature: Signature) -> CacheKey:
@@ -205,16 +204,14 @@ class VM:
             self.policy.fuse,
         )
 
-    def _request_bytes(self, signature: Signature) -> bytes:
-        return CompileRequest(
-            self.program.to_bytes(),
-            signature.function,
-            str(signature),
-            feature_level(),
-            config.numerics,
-            self.policy.fuse,
-            config.dump is not None,
-        ).encode()
+
+def _request_bytes(program: Program, function: str, key: CacheKey) -> bytes:
+    """The request to compile a function for what `key` says."""
+    dump = config.dump is not None
+    request = CompileRequest(
+        program.to_bytes(), function, key.signature, key.features, key.numerics, key.fuse, dump
+    )
+    return request.encode()
 
 
 class FunctionCode:
