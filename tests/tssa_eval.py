@@ -17,7 +17,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation, SSAValue
 
 from jitdialects.bytecode.dims import Expr, Symbol, evaluate
-from jitdialects.dialects.tssa import dtype_of, shape_of
+from jitdialects.dialects.tssa_types import dtype_of, shape_of
 
 MAX_BLOCKS = 10_000
 

@@ -9,7 +9,8 @@ from xdsl.ir import SSAValue
 
 from jitdialects.bytecode import dims
 from jitdialects.bytecode.dims import Dim, Shape
-from jitdialects.dialects.tssa import ExtractOp, ReshapeOp, TransposeOp, shape_of
+from jitdialects.dialects.tssa import ExtractOp, ReshapeOp, TransposeOp
+from jitdialects.dialects.tssa_types import shape_of
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,7 @@ from jitdialects.analysis.liveness import Liveness, Range, overlaps
 from jitdialects.bytecode import dims
 from jitdialects.bytecode.dims import Apply, Dim, Symbol
 from jitdialects.dialects.interfaces import Contraction, Elementwise, Reduction, ShapeOnly
-from jitdialects.dialects.tssa import buffer_element_type, shape_of, tensor_of
+from jitdialects.dialects.tssa_types import buffer_element_type, shape_of, tensor_of
 
 ALIGNMENT = 64
 """Bytes; a cache line, and the widest vector."""

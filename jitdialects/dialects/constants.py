@@ -10,7 +10,8 @@ from xdsl.dialects.builtin import BytesAttr, DenseIntOrFPElementsAttr
 from xdsl.ir import Operation
 
 from jitdialects.bytecode.dtypes import DType
-from jitdialects.dialects.tssa import ConstantOp, dtype_of, tensor_type
+from jitdialects.dialects.tssa import ConstantOp
+from jitdialects.dialects.tssa_types import dtype_of, tensor_type
 
 CONSTANT = "tssa.constant"
 """Attribute of a function's argument that is a constant: its number in the constant pool, i64."""

@@ -24,7 +24,8 @@ from xdsl.utils.exceptions import PassFailedException
 
 from jitdialects.analysis.splats import Table, splat_of
 from jitdialects.dialects.interfaces import Contraction, Reduction
-from jitdialects.dialects.tssa import ConstantOp, GroupOp, InsertOp, shape_of
+from jitdialects.dialects.tssa import ConstantOp, GroupOp, InsertOp
+from jitdialects.dialects.tssa_types import shape_of
 from jitdialects.lowering.emitter import Emitter
 from jitdialects.lowering.loop_elementwise import lower_elementwise, lower_insert, lower_table
 from jitdialects.lowering.loop_matmul import lower_matmul

@@ -59,9 +59,7 @@ from jitdialects.dialects.constants import CONSTANT, constant_op
 from jitdialects.dialects.tssa import (
     ELEMENTWISE_OPS,
     BroadcastOp,
-    DimsAttr,
     ExtractOp,
-    GuardAttr,
     InsertOp,
     MatmulOp,
     MaxOp,
@@ -69,8 +67,8 @@ from jitdialects.dialects.tssa import (
     SizeOp,
     SumOp,
     TransposeOp,
-    tensor_type,
 )
+from jitdialects.dialects.tssa_types import DimsAttr, GuardAttr, tensor_type
 from jitdialects.errors import ArgumentError
 
 LONGEST_INLINE = 64

@@ -38,7 +38,7 @@ from xdsl.utils.exceptions import PassFailedException
 
 from jitdialects.bytecode.dims import Apply, Atom, Dim, Symbol
 from jitdialects.dialects.loop import NestOp, YieldOp
-from jitdialects.dialects.tssa import DimsAttr
+from jitdialects.dialects.tssa_types import DimsAttr
 from jitdialects.dialects.upstream import CmpiOp, SelectOp
 
 INDEX = IndexType()

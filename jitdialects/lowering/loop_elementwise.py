@@ -25,7 +25,8 @@ from jitdialects.bytecode import dims
 from jitdialects.bytecode.dims import Shape
 from jitdialects.dialects.interfaces import Elementwise
 from jitdialects.dialects.loop import PARALLEL
-from jitdialects.dialects.tssa import GroupOp, InsertOp, SizeOp, shape_of, tensor_of
+from jitdialects.dialects.tssa import GroupOp, InsertOp, SizeOp
+from jitdialects.dialects.tssa_types import shape_of, tensor_of
 from jitdialects.errors import CompileError
 from jitdialects.lowering.emitter import IDENTITY, WRAP, Emitter, memref_of, memref_type
 from jitdialects.lowering.scalar_rules import emit_scalar

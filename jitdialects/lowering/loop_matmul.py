@@ -19,7 +19,8 @@ from xdsl.ir import Operation, SSAValue
 
 from jitdialects.bytecode import dims
 from jitdialects.dialects.loop import REDUCTION
-from jitdialects.dialects.tssa import GroupOp, shape_of
+from jitdialects.dialects.tssa import GroupOp
+from jitdialects.dialects.tssa_types import shape_of
 from jitdialects.lowering.emitter import INDEX, STRICT, WRAP, Emitter
 from jitdialects.lowering.loop_elementwise import Body, element_of, over, store_element
 

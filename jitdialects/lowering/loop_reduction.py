@@ -23,7 +23,8 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from jitdialects.bytecode import dims
 from jitdialects.bytecode.dims import Dim
 from jitdialects.dialects.loop import PARALLEL, REDUCTION
-from jitdialects.dialects.tssa import GroupOp, shape_of
+from jitdialects.dialects.tssa import GroupOp
+from jitdialects.dialects.tssa_types import shape_of
 from jitdialects.lowering.emitter import INDEX, STRICT, WRAP, Emitter, memref_of
 from jitdialects.lowering.loop_elementwise import Body, collapse, over, store_element
 from jitdialects.lowering.loop_matmul import multiply_add

@@ -23,7 +23,7 @@ from jitdialects.bytecode.program import Program
 from jitdialects.bytecode.signature import Signature
 from jitdialects.dialects.constants import CONSTANT
 from jitdialects.dialects.loop import PACKED
-from jitdialects.dialects.tssa import DimsAttr, dtype_of, guards_of, shape_of
+from jitdialects.dialects.tssa_types import DimsAttr, dtype_of, guards_of, shape_of
 
 TARGETS = ("cpu",)
 STAGES = {

@@ -46,14 +46,8 @@ from jitdialects.analysis.storage import Edge, Root, Storage, StoragePlan, is_vi
 from jitdialects.bytecode.dims import Dim, Shape
 from jitdialects.dialects.interfaces import Contraction, Reduction
 from jitdialects.dialects.loop import NOALIAS
-from jitdialects.dialects.tssa import (
-    DimsAttr,
-    GroupOp,
-    YieldOp,
-    buffer_element_type,
-    shape_of,
-    tensor_of,
-)
+from jitdialects.dialects.tssa import GroupOp, YieldOp
+from jitdialects.dialects.tssa_types import DimsAttr, buffer_element_type, shape_of, tensor_of
 from jitdialects.lowering.emitter import DIMS, IDENTITY, Emitter, memref_of, memref_type
 
 ARENA = "tssa.arena"

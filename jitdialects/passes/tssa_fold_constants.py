@@ -25,7 +25,7 @@ from jitdialects.analysis.dominance import postorder
 from jitdialects.bytecode.dims import product
 from jitdialects.dialects.constants import constant_array, constant_op
 from jitdialects.dialects.interfaces import Elementwise
-from jitdialects.dialects.tssa import DimsAttr, dtype_of, shape_of
+from jitdialects.dialects.tssa_types import DimsAttr, dtype_of, shape_of
 from jitdialects.passes.exact_numpy import Array, evaluate
 
 MAX_ELEMENTS = 64

@@ -27,7 +27,8 @@ from xdsl.passes import ModulePass
 from jitdialects.analysis.splats import splat_of
 from jitdialects.bytecode.dims import Shape
 from jitdialects.dialects.interfaces import Contraction, Elementwise, ShapeOnly
-from jitdialects.dialects.tssa import GroupOp, YieldOp, shape_of
+from jitdialects.dialects.tssa import GroupOp, YieldOp
+from jitdialects.dialects.tssa_types import shape_of
 
 DEAR = frozenset({"tssa.exp", "tssa.tanh", "tssa.sqrt", "tssa.divide"})
 """Elementwise operations that cost more than reading their result again."""

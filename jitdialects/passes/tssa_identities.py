@@ -13,7 +13,8 @@ from xdsl.dialects.builtin import DenseArrayBase, i64
 from xdsl.ir import Operation, OpResult, SSAValue
 
 from jitdialects.dialects.constants import constant_array, constant_op
-from jitdialects.dialects.tssa import BroadcastOp, DimsAttr, dtype_of, shape_of
+from jitdialects.dialects.tssa import BroadcastOp
+from jitdialects.dialects.tssa_types import DimsAttr, dtype_of, shape_of
 
 # ---- what rules ask ----------------------------------------------------------------------------
 

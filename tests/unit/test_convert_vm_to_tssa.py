@@ -17,7 +17,7 @@ from jitdialects.analysis.dominance import check_dominance
 from jitdialects.bytecode import inlining
 from jitdialects.bytecode.program import Program
 from jitdialects.dialects.context import make_context
-from jitdialects.dialects.tssa import GuardAttr
+from jitdialects.dialects.tssa_types import GuardAttr
 from jitdialects.errors import CompileError
 from jitdialects.lowering.bytecode_to_vm import program_to_module
 from jitdialects.lowering.convert_vm_to_tssa import ConvertVmToTssaPass

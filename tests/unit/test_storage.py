@@ -28,7 +28,7 @@ from jitdialects.analysis.storage import (
 from jitdialects.bytecode import dims
 from jitdialects.bytecode.dims import Expr, Symbol
 from jitdialects.dialects.context import make_context
-from jitdialects.dialects.tssa import shape_of
+from jitdialects.dialects.tssa_types import shape_of
 from jitdialects.lowering.bytecode_to_vm import program_to_module
 from jitdialects.lowering.convert_vm_to_tssa import ConvertVmToTssaPass
 from jitdialects.lowering.tssa_bufferize import copy_what_cannot_be_viewed

@@ -10,7 +10,8 @@ from xdsl.utils.exceptions import ParseError, VerifyException
 
 from jitdialects.bytecode.dims import add, symbol
 from jitdialects.bytecode.dtypes import BOOL, FLOAT32
-from jitdialects.dialects.tssa import TSSA, dtype_of, guards_of, shape_of, tensor_type
+from jitdialects.dialects.tssa import TSSA
+from jitdialects.dialects.tssa_types import dtype_of, guards_of, shape_of, tensor_type
 
 N8 = "tensor<?x8xf32, #tssa.dims<[n, 8]>>"
 N = "tensor<?xf32, #tssa.dims<[n]>>"

@@ -23,7 +23,7 @@ from jitdialects.bytecode import dims
 from jitdialects.bytecode.dims import Expr, Symbol
 from jitdialects.bytecode.program import Program
 from jitdialects.dialects.context import make_context
-from jitdialects.dialects.tssa import DimsAttr, dtype_of, shape_of
+from jitdialects.dialects.tssa_types import DimsAttr, dtype_of, shape_of
 from jitdialects.lowering.bytecode_to_vm import program_to_module
 from jitdialects.lowering.convert_tssa_to_loop import ConvertTssaToLoopPass
 from jitdialects.lowering.convert_vm_to_tssa import ConvertVmToTssaPass
