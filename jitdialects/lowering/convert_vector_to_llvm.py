@@ -17,6 +17,7 @@ dimensions and `vector.transfer_*`.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cache
 
 from xdsl.context import Context
 from xdsl.dialects import llvm
@@ -139,11 +140,16 @@ def splat(c: Conversion, scalar: SSAValue, type: VectorType[Attribute]) -> SSAVa
     key = ("splat", scalar, _lanes(type))
     if (known := c.known(key)) is not None:
         return known
-    undefined = c.hoisted(llvm.UndefOp, (), type, key=("undef", type))
+    undefined = c.hoisted(llvm.UndefOp, (), type, key=("undef", _lanes(type), scalar.type))
     zero = c.constant(0, i32)
     one = c.hoisted(llvm.InsertElementOp, (undefined, scalar, zero), type)
-    mask = {"mask": DenseArrayBase.from_list(i32, [0] * _lanes(type))}
-    return c.hoisted(llvm.ShuffleVectorOp, (one, one), type, mask, key)
+    return c.hoisted(llvm.ShuffleVectorOp, (one, one), type, _first_lane(_lanes(type)), key)
+
+
+@cache
+def _first_lane(lanes: int) -> Mapping[str, Attribute]:
+    """The mask of a shuffle that repeats lane 0."""
+    return {"mask": DenseArrayBase.from_list(i32, [0] * lanes)}
 
 
 def _broadcast(op: Operation, c: Conversion) -> None:

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import cast
 
 from xdsl.dialects.builtin import (
@@ -47,6 +48,7 @@ from xdsl.traits import IsolatedFromAbove
 from xdsl.utils.exceptions import PassFailedException
 
 PTR = LLVMPointerType()
+_INDEX = IndexType()
 _CAST = UnrealizedConversionCastOp.name
 _KEPT_UNUSED = frozenset({"llvm.call", "llvm.call_intrinsic"})
 """Operations with a result that the final sweep leaves even when nothing reads it."""
@@ -95,24 +97,40 @@ def descriptor_type(rank: int) -> LLVMStructType:
     return LLVMStructType.from_type_list(fields)
 
 
+def _vector_type(type: Attribute) -> Attribute:
+    vector = as_vector(type)
+    assert vector is not None
+    if vector.get_num_dims() != 1:
+        raise PassFailedException(f"conversion to llvm needs vectors of one dimension, not {type}")
+    return VectorType(i64, vector.shape) if vector.element_type == _INDEX else type
+
+
+def _struct_type(type: Attribute) -> Attribute:
+    memref = as_memref(type)
+    assert memref is not None
+    memref_layout(memref)
+    return descriptor_type(memref.get_num_dims())
+
+
+def _no_function_type(type: Attribute) -> Attribute:
+    raise PassFailedException("conversion to llvm does not know functions as values")
+
+
+_TYPES: Mapping[type[Attribute], Callable[[Attribute], Attribute]] = {
+    IndexType: lambda _: i64,
+    VectorType: _vector_type,
+    MemRefType: _struct_type,
+    FunctionType: _no_function_type,
+}
+
+
 def llvm_type(type: Attribute) -> Attribute:
     """The type that stands for `type` in the llvm dialect; `type` itself where it is one already."""
-    if isinstance(type, IndexType):
-        return i64
-    if (vector := as_vector(type)) is not None:
-        if vector.get_num_dims() != 1:
-            raise PassFailedException(
-                f"conversion to llvm needs vectors of one dimension, not {type}"
-            )
-        return VectorType(i64, vector.shape) if isinstance(vector.element_type, IndexType) else type
-    if (memref := as_memref(type)) is not None:
-        memref_layout(memref)
-        return descriptor_type(memref.get_num_dims())
-    if isinstance(type, FunctionType):
-        raise PassFailedException("conversion to llvm does not know functions as values")
-    return type
+    convert = _TYPES.get(type.__class__)
+    return type if convert is None else convert(type)
 
 
+@cache
 def byte_width(type: Attribute) -> int:
     """Bytes of one element in memory: its alignment too. `i1` takes one byte."""
     if isinstance(type, IndexType):
@@ -138,6 +156,8 @@ class Conversion:
         self._visit: dict[Operation | Block, int] = {}
         self._places: list[tuple[Block, Operation | None]] = []
         self._current: Operation | None = None
+        self._now = -1
+        """Visit number of the current operation."""
         self._replaced: list[Operation] = []
         self._old_arguments: list[BlockArgument] = []
         self._created: list[Operation] = []
@@ -167,7 +187,7 @@ class Conversion:
         properties: Mapping[str, Attribute] = {},
     ) -> SSAValue:
         """Create an operation with one result in front of the current one."""
-        op = self._create(kind, operands, (result,), properties, ())
+        op = self._insert(kind, operands, (result,), properties, ())
         self._created.append(op)
         return op.results[0]
 
@@ -179,9 +199,9 @@ class Conversion:
         successors: Sequence[Block] = (),
     ) -> None:
         """Create an operation without result in front of the current one."""
-        self._create(kind, operands, (), properties, successors)
+        self._insert(kind, operands, (), properties, successors)
 
-    def _create(
+    def _insert(
         self,
         kind: type[Operation],
         operands: Sequence[SSAValue],
@@ -199,7 +219,7 @@ class Conversion:
             location=current.location,
         )
         current.parent.insert_op_before(op, current)
-        self._visit[op] = self._visit[current]
+        self._visit[op] = self._now
         return op
 
     def hoisted(
@@ -213,8 +233,10 @@ class Conversion:
         """Create a pure operation behind the last of its operands, or return the one made for `key`."""
         if key is not None and (known := self._known.get(key)) is not None:
             return known
-        last = max((self._visit[operand.owner] for operand in operands), default=0)
-        if self._current is not None and last == self._visit[self._current]:
+        last = 0
+        for operand in operands:
+            last = max(last, self._visit[operand.owner])
+        if last == self._now:
             created = self.emit(kind, operands, result, properties)
         else:
             op = kind.create(
@@ -365,9 +387,9 @@ class Conversion:
             for op in tuple(block.ops):
                 self._enter(op)
                 if (converter := self._table.get(op.name)) is not None:
-                    self._current = op
+                    self._current, self._now = op, self._visit[op]
                     converter(op, self)
-                    self._current = None
+                    self._current, self._now = None, -1
                 elif op.name == _CAST:
                     self._fold_cast(op)
                 for inner in op.regions:
@@ -405,9 +427,11 @@ class Conversion:
             if argument.first_use is not None:
                 self._hand_over(argument)
             argument.block.erase_arg(argument)
-        for op in (*reversed(self._created), *self._casts):
-            unused = all(result.first_use is None for result in op.results)
-            if unused and op.name not in _KEPT_UNUSED:
+        for op in reversed(self._created):
+            if op.results[0].first_use is None and op.name not in _KEPT_UNUSED:
+                _take_out(op)
+        for op in self._casts:
+            if all(result.first_use is None for result in op.results):
                 _take_out(op)
 
     def _hand_over(self, original: SSAValue) -> None:
