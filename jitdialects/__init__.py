@@ -93,7 +93,7 @@ __all__ = [
 def __getattr__(name: str) -> object:
     home = _HOMES.get(name)
     if home is None:
-        raise AttributeError(
+        raise MissingNameError(
             f"jitdialects has no '{name}'; it has: {', '.join(__all__)}, and the operators are in "
             "jitdialects.numpy"
         )

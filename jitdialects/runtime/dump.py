@@ -5,11 +5,16 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
+import warnings
 from pathlib import Path
 
 from jitdialects.runtime.cache import CacheKey
 from jitdialects.runtime.messages import CompileReply
+
+LONGEST_SLUG = 200
+"""File systems take 255 bytes in a name."""
 
 
 def folder_of(base: Path, key: CacheKey) -> Path:
@@ -19,18 +24,31 @@ def folder_of(base: Path, key: CacheKey) -> Path:
 
 
 def signature_slug(arguments: str) -> str:
-    """`f32[n,784], float` as the name of a folder: `f32-nx784_float`."""
+    """`f32[n,784], float` as the name of a folder: `f32-nx784_float`; a digest ends what is too long."""
     parts: list[str] = []
     for argument in arguments.split(", "):
         words = re.sub(r"[\[\]:]+", "-", argument.replace(",", "x")).strip("-")
         parts.append(re.sub(r"[^\w.-]+", "", words))
-    return "_".join(parts) or "none"
+    slug = "_".join(parts) or "none"
+    if len(slug) <= LONGEST_SLUG:
+        return slug
+    digest = hashlib.blake2b(slug.encode(), digest_size=8).hexdigest()
+    return f"{slug[:LONGEST_SLUG]}-{digest}"
 
 
 def write(base: Path, key: CacheKey, reply: CompileReply) -> Path:
-    """Write the stages of a reply; returns their folder."""
+    """Write the stages of a reply; returns their folder. Where that fails a warning says so: the code
+    is as good without them."""
     folder = folder_of(base, key)
-    folder.mkdir(parents=True, exist_ok=True)
-    for name, text in reply.stages.items():
-        (folder / f"{name}.mlir").write_text(text)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, text in reply.stages.items():
+            (folder / f"{name}.mlir").write_text(text)
+    except OSError as error:
+        warnings.warn(
+            f"jitdialects: the stages of {key.signature} are not dumped: {error}; "
+            "set JITDIALECTS_DUMP to a folder that may be written",
+            RuntimeWarning,
+            stacklevel=2,
+        )
     return folder

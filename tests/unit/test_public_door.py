@@ -80,3 +80,25 @@ def test_errors_are_one_tree_and_what_python_expects() -> None:
 
 def test_the_version_is_that_of_the_package() -> None:
     assert jd.__version__ == metadata.version("jitdialects")
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("threshold", 0, "config.threshold = 0: needs a whole number of at least 1"),
+        ("threshold", "many", "config.threshold = 'many': needs a whole number"),
+        ("shapes", "some", "config.shapes = 'some': needs one of auto, exact, symbolic"),
+        ("features", "avx", "config.features = 'avx': needs one of x86-64-v1"),
+        ("cache_dir", 3, "config.cache_dir = 3: needs a path"),
+        ("treshold", 3, "config has no 'treshold'; it has: threshold, "),
+    ],
+)
+def test_options_that_are_not_allowed_are_refused(name: str, value: object, said: str) -> None:
+    with pytest.raises(jd.ConfigError) as caught:
+        setattr(jd.config, name, value)
+    assert str(caught.value).startswith(said)
+
+
+def test_a_missing_name_says_what_there_is() -> None:
+    with pytest.raises(jd.MissingNameError, match="has no 'fori_loop'; it has: .*while_loop"):
+        _ = jd.fori_loop
