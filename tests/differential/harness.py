@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -63,12 +64,13 @@ class Compiled:
     ) -> None:
         target = target or host_features()
         module, facts = lower_program(program, signature, schedule or target, fuse=fuse)
-        self._load(signature, facts, compile_llvm_module(module, target))
+        self._load(program, signature, facts, compile_llvm_module(module, target))
 
-    def _load(self, signature: Signature, facts: Facts, library: bytes) -> None:
+    def _load(self, program: Program, signature: Signature, facts: Facts, library: bytes) -> None:
         reply = CompileReply.decode(encode_reply({"entry": ENTRY} | facts.as_json(), library))
         self.facts = facts
-        self.kernel = Kernel(signature, reply, DlopenEngine().load(library, "differential"))
+        loaded = DlopenEngine().load(library, "differential")
+        self.kernel = Kernel(signature, reply, loaded, program.constants)
 
     def run(self, arguments: Sequence[object]) -> Results:
         """Run the machine code; fails if its guards send the call back to the interpreter."""
@@ -99,7 +101,8 @@ class CView(Compiled):
             source, library = Path(folder, "view.c"), Path(folder, "view.so")
             source.write_text(self.text)
             subprocess.run(["gcc", *C_FLAGS, source, "-o", library, "-lm"], check=True)
-            self._load(signature, facts, library.read_bytes())
+            facts.constants = [replace(c, tile=0) for c in facts.constants]  # packed after `loop`
+            self._load(program, signature, facts, library.read_bytes())
 
     def _take(self, stage: str, module: ModuleOp) -> None:
         if stage == "convert-tssa-to-loop":

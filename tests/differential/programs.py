@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 from differential.generator import Case
 
 from jitdialects.bytecode import signature
@@ -73,6 +74,18 @@ def _chain(main: FunctionBuilder) -> int:
     for step in range(5):
         x = main.apply("add" if step % 2 else "multiply", x, y)
         x = main.apply("subtract" if step % 2 else "maximum", x, main.constant(0.25 * step))
+    return x
+
+
+def _layers(main: FunctionBuilder) -> int:
+    """Layers with weights of their own: long constants, some packed."""
+    (x,) = main.parameters
+    rng = np.random.default_rng(3)
+    for rows, columns in ((20, 33), (33, 80), (80, 4)):
+        weights = rng.standard_normal((rows, columns)).astype(np.float32)
+        x = main.apply("matmul", x, main.constant(weights))
+        x = main.apply("add", x, main.constant(rng.standard_normal(columns).astype(np.float32)))
+        x = main.apply("maximum", x, main.constant(0.0))
     return x
 
 
@@ -163,5 +176,6 @@ PROGRAM_CASES = (
     Named("gelu with scalars", _example("gelu", "f32[n,m], float, f32[m]").case),
     _example("newton", "f32[n], float", positive=True),
     _body("chain of ten", _FF, _chain),
+    _body("layers with weights", "f32[n,20]", _layers),
 )
 """The programs of the first milestone."""
