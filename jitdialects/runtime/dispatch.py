@@ -15,6 +15,7 @@ import struct
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import InitVar, dataclass
+from functools import reduce
 from types import CodeType, FunctionType
 from typing import Any, TypeAlias, cast
 
@@ -199,7 +200,8 @@ class _Source:
     def result(self, position: int, result: TensorFact) -> None:
         """Allocate one result and fill its slots."""
         sizes = "".join(f"{_safe(s)}, " for s in result.shape)
-        self.line(f"r{position} = empty(({sizes}), dtype_{result.dtype.name})")
+        size = reduce(dims.mul, result.shape, result.dtype.numpy.itemsize)
+        self.line(f"r{position} = array(({sizes}), dtype_{result.dtype.name}, {_safe(size)})")
         self.slot(pointers.text_of(f"r{position}"))
         for size in (*result.shape, *_strides(result.shape)):
             self.slot(_safe(size))
@@ -220,7 +222,7 @@ def _generate(
     for constant in constants:
         source.constant(constant)
     if reply.results:
-        source.line("empty = pool.empty")
+        source.line("array = pool.array")
     for position, result in enumerate(reply.results):
         source.result(position, result)
     _emit_call(source, reply.arena)

@@ -40,6 +40,8 @@ SMALLEST, LARGEST = 6, 26
 CLASSES = LARGEST - SMALLEST + 1
 SLAB_BYTES = 1 << 18
 PAGE = mmap.PAGESIZE
+CLASS_ONLY = 2 * PAGE
+"""Requests up to here get a class block: it is at most two pages, and whole pages are no smaller."""
 RECORD_WORDS = 8
 MAX_RECORDS = 1 << 20
 
@@ -65,8 +67,6 @@ class PoolState(ctypes.Structure):
         ("requested_bytes", ctypes.c_uint64),
         ("fresh_requests", ctypes.c_uint64),  # served from memory that was never used
         ("fresh_bytes", ctypes.c_uint64),
-        ("returned_bytes", ctypes.c_uint64),  # became free again, as requested
-        ("peak_live_bytes", ctypes.c_uint64),
         ("reserved_bytes", ctypes.c_uint64),  # mapped from the system
         ("trims", ctypes.c_uint64),
     ]
@@ -77,7 +77,6 @@ def _word(name: str) -> int:
 
 
 _DEFERRED, _REQUESTS, _REQUESTED_BYTES = map(_word, ("deferred", "requests", "requested_bytes"))
-_RETURNED_BYTES, _PEAK_BYTES = map(_word, ("returned_bytes", "peak_live_bytes"))
 """Words of the state that every request touches: as a plain word each costs half of a ctypes field."""
 
 
@@ -91,7 +90,6 @@ class PoolStatistics:
     reused_bytes: int
     live_blocks: int
     live_bytes: int
-    peak_live_bytes: int
     reserved_bytes: int
     free_bytes: int
     waste_bytes: int
@@ -118,8 +116,8 @@ def size_class(size: int) -> int:
 
 def is_exact(size: int) -> bool:
     """Whether `size` bytes get a block of their own outside the classes."""
-    if size <= 2 * PAGE:
-        return False  # a class block is at most two pages, and whole pages are no smaller
+    if size <= CLASS_ONLY:
+        return False
     if size > 1 << LARGEST:
         return True
     block = 1 << (size_class(size) + SMALLEST)
@@ -210,7 +208,7 @@ class MemoryPool:
         """A block of at least `size` bytes with reference count 1; returns its record number."""
         if size < 0:
             raise PoolError(f"MemoryPool: a request must not be negative, got {size} bytes")
-        kind = _EXACT if is_exact(size) else size_class(size)
+        kind = _EXACT if size > CLASS_ONLY and is_exact(size) else size_class(size)
         with self._lock:
             head, table = self._head, self._table
             block = self._take_exact(size) if kind == _EXACT else head[kind]
@@ -225,8 +223,7 @@ class MemoryPool:
             table[at + _COUNT] = 1
             table[at + _REQUESTED] = size
             head[_REQUESTS] += 1
-            head[_REQUESTED_BYTES] = requested = head[_REQUESTED_BYTES] + size
-            head[_PEAK_BYTES] = max(head[_PEAK_BYTES], requested - head[_RETURNED_BYTES])
+            head[_REQUESTED_BYTES] += size
             return block
 
     def address(self, block: int) -> int:
@@ -243,7 +240,11 @@ class MemoryPool:
         """One reference less; the last one sends the block to the deferred list."""
         with self._lock:
             self._check_live(block, "release")
-            self._drop(block)
+            table, at = self._table, block * RECORD_WORDS
+            table[at + _COUNT] -= 1
+            if not table[at + _COUNT]:
+                table[at + _NEXT] = self._head[_DEFERRED]
+                self._head[_DEFERRED] = block
 
     def _check_live(self, block: int, who: str) -> None:
         inside = 0 < block < self.state.records
@@ -253,20 +254,17 @@ class MemoryPool:
                 "release each reference exactly once"
             )
 
-    def _drop(self, block: int) -> None:
-        table, at = self._table, block * RECORD_WORDS
-        table[at + _COUNT] -= 1
-        if not table[at + _COUNT]:
-            table[at + _NEXT] = self._head[_DEFERRED]
-            self._head[_DEFERRED] = block
-
     def recycle(self, block: int) -> None:
         """`release` of a block with which nothing computes: after the last reference it is free at once."""
         with self._lock:
             self._check_live(block, "recycle")
-            self._table[block * RECORD_WORDS + _COUNT] -= 1
-            if not self._table[block * RECORD_WORDS + _COUNT]:
-                self._free(block)
+            self._recycle(block)
+
+    def _recycle(self, block: int) -> None:
+        count = self._table[block * RECORD_WORDS + _COUNT] - 1
+        self._table[block * RECORD_WORDS + _COUNT] = count
+        if not count:
+            self._free(block)
 
     def safe_point(self) -> None:
         """Nothing computes with released blocks any more: make them available."""
@@ -277,7 +275,7 @@ class MemoryPool:
     def _drain(self) -> None:
         head, table, mailbox = self._head, self._table, self._mailbox
         while mailbox:
-            self._drop(mailbox.popleft())
+            self._recycle(mailbox.popleft())
         block = head[_DEFERRED]
         head[_DEFERRED] = 0
         while block:
@@ -287,7 +285,6 @@ class MemoryPool:
 
     def _free(self, block: int) -> None:
         head, table, at = self._head, self._table, block * RECORD_WORDS
-        head[_RETURNED_BYTES] += table[at + _REQUESTED]
         kind = table[at + _KIND]
         if kind == _EXACT:
             self._keep_exact(block)
@@ -298,13 +295,17 @@ class MemoryPool:
     def empty(self, shape: Sequence[int], dtype: DTypeLike) -> NDArray[Any]:
         """An uninitialised C-contiguous array; its block is released when the last view goes."""
         element = np.dtype(dtype)
-        block = self.allocate(prod(shape) * element.itemsize)
+        return self.array(shape, element, prod(shape) * element.itemsize)
+
+    def array(self, shape: Sequence[int], dtype: np.dtype[Any], size: int) -> NDArray[Any]:
+        """`empty` for who knows the size in bytes."""
+        block = self.allocate(size)
         at = block * RECORD_WORDS
         lease = _lease_type(self._table[at + _CAPACITY]).from_address(self._table[at])
         lease.pool = self
         lease.block = block
         buffer: Any = lease  # NumPy's type hints do not know ctypes structures
-        return np.ndarray(shape, element, buffer)
+        return np.ndarray(shape, dtype, buffer)
 
     # ---- memory from the system ----------------------------------------------------------------
 
@@ -443,13 +444,13 @@ class MemoryPool:
         state = self.state
         free = ", ".join(f"{n} x {b}" for b, n in sorted(self._free_blocks().items())) or "none"
         waiting = len(self._mailbox) + len(self._chain(state.deferred))
-        live = len(self._held())
+        held = self._held()
         advice = "release arrays" + (f" or raise the limit ({state.limit})" if state.limit else "")
         if waiting:
             advice = f"call safe_point() to recycle {waiting} released block(s), {advice}"
         return PoolError(
             f"MemoryPool: {size} bytes do not fit {where} (reserved {state.reserved_bytes}, live "
-            f"{state.requested_bytes - state.returned_bytes} in {live} block(s), free blocks: "
+            f"{self._total(held, _REQUESTED)} in {len(held)} block(s), free blocks: "
             f"{free}); {advice}"
         )
 
@@ -459,12 +460,14 @@ class MemoryPool:
         live = (b for b in range(1, self.state.records) if table[b * RECORD_WORDS + _COUNT])
         return [*live, *self._chain(self.state.deferred)]
 
+    def _total(self, blocks: list[int], word: int) -> int:
+        return sum(self._table[block * RECORD_WORDS + word] for block in blocks)
+
     def statistics(self) -> PoolStatistics:
         """Counters since the pool was made, and its present state."""
         with self._lock:
             state, free, held = self.state, self._free_blocks(), self._held()
-            capacity = sum(self._table[block * RECORD_WORDS + _CAPACITY] for block in held)
-            live_bytes = state.requested_bytes - state.returned_bytes
+            live_bytes = self._total(held, _REQUESTED)
             return PoolStatistics(
                 requests=state.requests,
                 reused_requests=state.requests - state.fresh_requests,
@@ -472,10 +475,9 @@ class MemoryPool:
                 reused_bytes=state.requested_bytes - state.fresh_bytes,
                 live_blocks=len(held),
                 live_bytes=live_bytes,
-                peak_live_bytes=state.peak_live_bytes,
                 reserved_bytes=state.reserved_bytes,
                 free_bytes=sum(size * count for size, count in free.items()),
-                waste_bytes=capacity - live_bytes,
+                waste_bytes=self._total(held, _CAPACITY) - live_bytes,
                 largest_free_bytes=max(free, default=0),
                 deferred_blocks=len(self._mailbox) + len(self._chain(state.deferred)),
                 trims=state.trims,
