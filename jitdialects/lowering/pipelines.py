@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntegerAttr, ModuleOp
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntegerAttr, ModuleOp, StringAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute
 from xdsl.passes import ModulePass
@@ -22,7 +22,7 @@ from xdsl.utils.exceptions import PassFailedException
 from jitdialects.bytecode.program import Program
 from jitdialects.bytecode.signature import Signature
 from jitdialects.dialects.constants import CONSTANT
-from jitdialects.dialects.loop import PACKED
+from jitdialects.dialects.loop import PACKED, REMARK
 from jitdialects.dialects.tssa_types import DimsAttr, dtype_of, guards_of, shape_of
 
 TARGETS = ("cpu",)
@@ -201,7 +201,8 @@ def lower_program(
     for index, name in enumerate(("vm", *(p.name for p in passes))):
         if index:
             passes[index - 1].apply(ctx, module)
-        facts.milliseconds[name] = (time.perf_counter() - started) * 1e3
+        spent = (time.perf_counter() - started) * 1e3
+        facts.milliseconds[name] = facts.milliseconds.get(name, 0.0) + spent
         _collect(facts, name, passes[index - 1] if index else None, module)
         if dump:
             facts.stages[f"{index:02}-{name}"] = str(module)
@@ -238,6 +239,8 @@ def _collect(facts: Facts, name: str, done: ModulePass | None, module: ModuleOp)
             facts.arena = str(arena.data[0])
     elif name == STAGES["scf"]:
         facts.constants = _constants(_function(module))
+        remarks = (op.attributes.get(REMARK) for op in module.walk())
+        facts.remarks += [remark.data for remark in remarks if isinstance(remark, StringAttr)]
 
 
 def _function(module: ModuleOp) -> FuncOp:
