@@ -1,43 +1,21 @@
 """One place for options. Each field has an environment variable `JITDIALECTS_<FIELD>`.
 
 `config` is read where a decision is made, never copied at import, so that changing it takes effect at
-the next call.
+the next call. A variable with a value that is not allowed is an error where the option is read, not
+at import: tools report it like any other.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TypeVar
+from typing import cast
 
 from jitdialects.errors import ConfigError
 
 FEATURE_LEVELS = ("x86-64-v1", "x86-64-v2", "x86-64-v3", "x86-64-v4")
-T = TypeVar("T")
-
-_parsers: dict[str, Callable[[object], object]] = {}
-"""Field -> what reads text or a value and raises `ValueError` for what is not allowed."""
-
-
-def _option(name: str, default: T, parse: Callable[[object], T]) -> T:
-    """A field that starts from its environment variable."""
-    _parsers[name] = parse
-    variable = f"JITDIALECTS_{name.upper()}"
-
-    def read() -> T:
-        text = os.environ.get(variable)
-        return default if text is None else _checked(f"{variable}={text!r}", text, parse)
-
-    return field(default_factory=read)
-
-
-def _checked(what: str, value: object, parse: Callable[[object], T]) -> T:
-    try:
-        return parse(value)
-    except ValueError as error:
-        raise ConfigError(f"{what}: {error}") from None
 
 
 def _positive(value: object) -> int:
@@ -63,42 +41,76 @@ def _feature_level(value: object) -> str | None:
 def _folder(value: object) -> Path | None:
     if value is None or value == "":
         return None
-    if not isinstance(value, str | Path):
-        raise ValueError("needs a path, or nothing")
-    return Path(value).expanduser()
+    try:
+        return Path(cast(str, value)).expanduser()
+    except (TypeError, RuntimeError) as error:
+        raise ValueError(f"needs the path of a folder ({error})") from None
 
 
-def default_cache_dir() -> Path:
-    """The user's cache folder, after the XDG base directory specification."""
-    base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
-    return Path(base).expanduser() / "jitdialects"
+def default_cache_dir() -> Path | None:
+    """The user's cache folder, after the XDG base directory specification; None for a user who has
+    no home."""
+    with contextlib.suppress(ValueError):
+        base = _folder(os.environ.get("XDG_CACHE_HOME") or "~/.cache")
+        return base and base / "jitdialects"
+    return None
 
 
-@dataclass
+_OPTIONS: dict[str, tuple[object, Callable[[object], object]]] = {
+    "threshold": (10, _positive),
+    "cache_dir": (default_cache_dir(), _folder),
+    "dump": (None, _folder),
+    "numerics": ("strict", _one_of("strict")),
+    "shapes": ("auto", _one_of("auto", "exact", "symbolic")),
+    "features": (None, _feature_level),
+}
+"""Option -> its default, and what reads text or a value (`ValueError` for what is not allowed)."""
+
+
 class Config:
-    """Options with their defaults; see design section 9 for the variables.
+    """The options; see design section 9 for the variables. Raises `ConfigError` for a name or value
+    that is not allowed."""
 
-    Raises `ConfigError` for a name or value that is not allowed.
-    """
-
-    threshold: int = _option("threshold", 10, _positive)
+    threshold: int
     """Executions of a block before its function may be compiled."""
-    cache_dir: Path | None = _option("cache_dir", default_cache_dir(), _folder)
+    cache_dir: Path | None
     """Folder of the kernel pack and linked kernels; None (empty variable): nothing kept on disk."""
-    dump: Path | None = _option("dump", None, _folder)
+    dump: Path | None
     """Folder for the text of every stage, one sub-folder per signature."""
-    numerics: str = _option("numerics", "strict", _one_of("strict"))
+    numerics: str
     """Numerics mode. This version knows `strict` only."""
-    shapes: str = _option("shapes", "auto", _one_of("auto", "exact", "symbolic"))
+    shapes: str
     """Shape policy: `auto` generalises a dimension at its second distinct size."""
-    features: str | None = _option("features", None, _feature_level)
+    features: str | None
     """Highest feature level used; None: what this CPU has."""
 
+    def __init__(self) -> None:
+        for name, (default, _) in _OPTIONS.items():
+            text = os.environ.get(_variable(name))
+            with contextlib.suppress(ConfigError):
+                self._set(name, default if text is None else text, _variable(name))
+
+    def _set(self, name: str, value: object, who: str) -> None:
+        try:
+            super().__setattr__(name, _OPTIONS[name][1](value))
+        except ValueError as error:
+            raise ConfigError(f"{who}={value!r}: {error}") from None
+
     def __setattr__(self, name: str, value: object) -> None:
-        parse = _parsers.get(name)
-        if parse is None:
-            raise ConfigError(f"config has no '{name}'; it has: {', '.join(_parsers)}")
-        super().__setattr__(name, _checked(f"config.{name} = {value!r}", value, parse))
+        if name not in _OPTIONS:
+            raise ConfigError(f"config has no '{name}'; it has: {', '.join(_OPTIONS)}")
+        self._set(name, value, f"config.{name}")
+
+    def __getattr__(self, name: str) -> object:
+        """Asked for what has no value: an option whose variable has a wrong one."""
+        if name not in _OPTIONS:
+            raise AttributeError(f"config has no '{name}'; it has: {', '.join(_OPTIONS)}")
+        self._set(name, os.environ.get(_variable(name), ""), _variable(name))
+        return getattr(self, name)
+
+
+def _variable(option: str) -> str:
+    return f"JITDIALECTS_{option.upper()}"
 
 
 config = Config()

@@ -9,6 +9,7 @@ from importlib import metadata
 import pytest
 
 import jitdialects as jd
+from jitdialects.config import default_cache_dir
 
 
 def run(code: str) -> str:
@@ -85,11 +86,11 @@ def test_the_version_is_that_of_the_package() -> None:
 @pytest.mark.parametrize(
     ("name", "value", "said"),
     [
-        ("threshold", 0, "config.threshold = 0: needs a whole number of at least 1"),
-        ("threshold", "many", "config.threshold = 'many': needs a whole number"),
-        ("shapes", "some", "config.shapes = 'some': needs one of auto, exact, symbolic"),
-        ("features", "avx", "config.features = 'avx': needs one of x86-64-v1"),
-        ("cache_dir", 3, "config.cache_dir = 3: needs a path"),
+        ("threshold", 0, "config.threshold=0: needs a whole number of at least 1"),
+        ("threshold", "many", "config.threshold='many': needs a whole number"),
+        ("shapes", "some", "config.shapes='some': needs one of auto, exact, symbolic"),
+        ("features", "avx", "config.features='avx': needs one of x86-64-v1"),
+        ("cache_dir", 3, "config.cache_dir=3: needs the path of a folder"),
         ("treshold", 3, "config has no 'treshold'; it has: threshold, "),
     ],
 )
@@ -99,6 +100,23 @@ def test_options_that_are_not_allowed_are_refused(name: str, value: object, said
     assert str(caught.value).startswith(said)
 
 
-def test_a_missing_name_says_what_there_is() -> None:
-    with pytest.raises(jd.MissingNameError, match="has no 'fori_loop'; it has: .*while_loop"):
-        _ = jd.fori_loop
+@pytest.mark.parametrize("variable", ["THRESHOLD", "SHAPES", "FEATURES", "NUMERICS"])
+def test_a_wrong_variable_is_an_error_where_the_option_is_read(variable: str, monkeypatch) -> None:
+    monkeypatch.setenv(f"JITDIALECTS_{variable}", "some")
+    allowed = {"THRESHOLD": 3, "SHAPES": "exact", "FEATURES": None, "NUMERICS": "strict"}
+    code = f"""
+import jitdialects as jd
+try:
+    jd.config.{variable.lower()}
+except jd.ConfigError as error:
+    print(error)
+jd.config.{variable.lower()} = {allowed[variable]!r}
+jd.config.{variable.lower()}
+"""
+    assert run(code).startswith(f"JITDIALECTS_{variable}='some': needs ")
+
+
+def test_a_user_without_a_home_has_no_cache_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.path.expanduser", lambda path: path)  # what it does for such a user
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    assert default_cache_dir() is None
