@@ -25,8 +25,9 @@ from jitdialects.lowering.expand_elementary import ExpandElementaryPass
 from jitdialects.lowering.pipelines import Facts, lower_program
 from jitdialects.runtime.compiler import ENTRY
 from jitdialects.runtime.dispatch import Kernel
-from jitdialects.runtime.engines.codegen import compile_llvm_module, host_features
+from jitdialects.runtime.engines.codegen import compile_llvm_module
 from jitdialects.runtime.engines.dlopen import DlopenEngine
+from jitdialects.runtime.identity import feature_level
 from jitdialects.runtime.messages import CompileReply, encode_reply
 from jitdialects.runtime.policy import Policy
 from jitdialects.runtime.pool import default_pool
@@ -62,7 +63,7 @@ class Compiled:
         target: str | None = None,
         fuse: bool = True,
     ) -> None:
-        target = target or host_features()
+        target = target or feature_level()
         module, facts = lower_program(program, signature, schedule or target, fuse=fuse)
         self._load(program, signature, facts, compile_llvm_module(module, target))
 

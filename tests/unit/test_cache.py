@@ -9,6 +9,7 @@ import pytest
 from jitdialects.bytecode.builder import ProgramBuilder
 from jitdialects.bytecode.dtypes import FLOAT32
 from jitdialects.bytecode.program import Location, Program
+from jitdialects.config import FEATURE_LEVELS, config
 from jitdialects.runtime.cache import CacheKey, KernelCache
 from jitdialects.runtime.identity import feature_level, fingerprint
 from jitdialects.runtime.messages import CompileReply, TensorFact
@@ -121,7 +122,8 @@ def test_fingerprints_depend_on_callees() -> None:
 
 
 def test_the_feature_level_is_capped_by_the_configuration(monkeypatch: pytest.MonkeyPatch) -> None:
-    from jitdialects.config import config
-
-    monkeypatch.setattr(config, "features", "x86-64-v1")
-    assert feature_level() == "x86-64-v1"
+    monkeypatch.setattr(config, "features", None)
+    host = feature_level()
+    for level in FEATURE_LEVELS:
+        monkeypatch.setattr(config, "features", level)
+        assert feature_level() == min(host, level)  # never more than this CPU has

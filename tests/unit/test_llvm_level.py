@@ -25,13 +25,13 @@ from jitdialects.runtime.engines.codegen import (
     compile_llvm_module,
     emit_assembly,
     function_attributes,
-    host_features,
 )
 from jitdialects.runtime.engines.dlopen import DlopenEngine
 from jitdialects.runtime.engines.llvm_text import llvm_ir
+from jitdialects.runtime.identity import feature_level
 
 Array = NDArray[np.generic]
-HERE = host_features()
+HERE = feature_level()
 LEVELS = FEATURE_LEVELS[: FEATURE_LEVELS.index(HERE) + 1]
 SPECIAL = np.array([0.0, -0.0, 1.5, -2.25, np.inf, -np.inf, np.nan, 1e-42], np.float32)
 CANARY = 77
@@ -509,7 +509,7 @@ def test_the_widest_level_asks_for_its_vectors() -> None:
 def test_other_cpus_are_refused_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("platform.machine", lambda: "aarch64")
     with pytest.raises(CompileError, match="needs an x86-64 CPU, this is aarch64"):
-        host_features.__wrapped__()
+        compile_llvm_module(ModuleOp([]), "x86-64-v3")
 
 
 def test_levels_are_those_of_this_cpu() -> None:

@@ -32,8 +32,9 @@ from jitdialects.lowering import (
 from jitdialects.lowering.bytecode_to_vm import program_to_module
 from jitdialects.lowering.llvm_conversion import convert_module
 from jitdialects.lowering.pipelines import JitDefaultPass, cpu_passes, lower_program
-from jitdialects.runtime.engines.codegen import compile_llvm_module, host_features
+from jitdialects.runtime.engines.codegen import compile_llvm_module
 from jitdialects.runtime.engines.llvm_text import llvm_ir
+from jitdialects.runtime.identity import feature_level
 from jitdialects.testing.filecheck import execute
 from jitdialects.universe import JITDIALECTS_UNIVERSE
 
@@ -202,7 +203,7 @@ class PassByPass(Compiled):
     """A program whose way to `llvm` is the six passes one by one."""
 
     def __init__(self, program: Program, text: str, position: int) -> None:
-        target = host_features()
+        target = feature_level()
         parsed = signature.parse(text)
         _, facts = lower_program(program, parsed, target)
         passes = list(cpu_passes(text, target))

@@ -19,12 +19,6 @@ from jitdialects.config import FEATURE_LEVELS
 from jitdialects.errors import CompileError
 
 _TRIPLE = "x86_64-unknown-linux-gnu"
-_LEVEL_FLAGS = (
-    ("x86-64-v2", ("cx16", "popcnt", "sse3", "sse4.1", "sse4.2", "ssse3")),
-    ("x86-64-v3", ("avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe")),
-    ("x86-64-v4", ("avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl")),
-)
-"""LLVM's names of what each level adds to the one before (System V ABI, x86-64 supplement)."""
 
 
 @cache
@@ -40,21 +34,12 @@ def _binding() -> Any:
     return llvm
 
 
-@cache
-def host_features() -> str:
-    """The highest feature level that this CPU has. Raises `CompileError` on other architectures."""
+def _check_host() -> None:
     if platform.machine() not in ("x86_64", "AMD64"):
         raise CompileError(
             f"code generation needs an x86-64 CPU, this is {platform.machine()}: programs run "
             "interpreted here"
         )
-    flags: dict[str, bool] = dict(_binding().get_host_cpu_features())
-    level = FEATURE_LEVELS[0]
-    for name, needed in _LEVEL_FLAGS:
-        if not all(flags.get(flag, False) for flag in needed):
-            break
-        level = name
-    return level
 
 
 @cache
@@ -101,7 +86,11 @@ def emit_assembly(llvm_ir: str, features: str) -> str:
 
 
 def compile_llvm_module(module: ModuleOp, features: str) -> bytes:
-    """An llvm dialect module as a shared library, whose dynamic symbols are its external functions."""
+    """An llvm dialect module as a shared library, whose dynamic symbols are its external functions.
+
+    Raises `CompileError` on other architectures.
+    """
+    _check_host()
     from jitdialects.runtime.engines.elf_link import link
     from jitdialects.runtime.engines.llvm_text import llvm_ir
 
