@@ -23,12 +23,12 @@ lint: $(VENV)/dev.stamp
 	$(BIN)/pyright
 
 $(VENV)/pip.stamp: pyproject.toml
-	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install -q --upgrade pip
+	test -x $(BIN)/pip || $(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install -qq --upgrade pip
 	touch $@
 
 $(VENV)/%.stamp: $(VENV)/pip.stamp
-	$(BIN)/pip install -q -e '.[$*]'
+	$(BIN)/pip install -qq -e '.[$*]'
 	touch $@
 
 .SECONDARY: $(VENV)/pip.stamp
