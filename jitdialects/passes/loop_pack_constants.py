@@ -28,14 +28,11 @@ from xdsl.rewriter import Rewriter
 from jitdialects.analysis.body import body_of
 from jitdialects.analysis.bounds import constant_of
 from jitdialects.analysis.memory import Access, memref_type
+from jitdialects.dialects.constants import CONSTANT
+from jitdialects.dialects.loop import PACKED
 from jitdialects.passes.index_math import IndexMath, before
 from jitdialects.passes.loop_pack import Panel, panel_of
 from jitdialects.passes.loop_rewrite import loops_innermost_first, schedule_of, set_schedule
-
-CONSTANT = "tssa.constant"
-"""Attribute of an argument that is the same in every call: its number in the constant pool."""
-PACKED = "loop.packed"
-"""Attribute of an argument whose columns were grouped: how many to a panel."""
 
 
 @dataclass(frozen=True)
