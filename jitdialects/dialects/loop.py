@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from xdsl.dialects.builtin import I64, ArrayAttr, DenseArrayBase, IndexType, StringAttr, i64
+from xdsl.dialects.builtin import I64, ArrayAttr, DenseArrayBase, IndexType, StringAttr
 from xdsl.ir import Block, BlockArgument, Data, Dialect, Operation, Region, SSAValue
 from xdsl.irdl import (
     AttrSizedOperandSegments,
@@ -45,6 +45,8 @@ from xdsl.traits import (
     ensure_terminator,
 )
 from xdsl.utils.exceptions import VerifyException
+
+from jitdialects.dialects.interned import i64_array
 
 PARALLEL = "parallel"
 REDUCTION = "reduction"
@@ -206,7 +208,7 @@ class NestOp(IRDLOperation):
         super().__init__(
             operands=[lower, upper],
             properties={
-                "steps": DenseArrayBase.from_list(i64, steps),
+                "steps": i64_array(*steps),
                 "kinds": ArrayAttr(StringAttr(kind) for kind in kinds),
                 "schedule": schedule,
             },

@@ -18,14 +18,13 @@ from collections.abc import Mapping
 
 from xdsl.context import Context
 from xdsl.dialects import arith, scf
-from xdsl.dialects.builtin import IndexType, IntegerAttr, ModuleOp, StringAttr
+from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.ir import Attribute, Block, Region, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
+from jitdialects.dialects.interned import INDEX, index_attr
 from jitdialects.dialects.loop import KIND, SCHEDULE, NestOp, Schedule, ScheduleAttr
-
-_INDEX = IndexType()
 
 
 def schedule_of_axis(schedule: Schedule, axis: int, rank: int) -> Schedule:
@@ -49,7 +48,7 @@ def nest_to_loops(nest: NestOp, steps: Mapping[int, SSAValue]) -> None:
     innermost = nest.body.detach_block(nest.body.block)
     if innermost.last_op is not None:
         innermost.erase_op(innermost.last_op)
-    blocks = [Block(arg_types=(_INDEX,)) for _ in innermost.args[1:]] + [innermost]
+    blocks = [Block(arg_types=(INDEX,)) for _ in innermost.args[1:]] + [innermost]
     for block in blocks[:-1]:
         iv = innermost.args[0]
         iv.replace_all_uses_with(block.args[0])
@@ -98,7 +97,7 @@ def _step_constants(
     for step in nest.step_values:
         if step not in constants:
             constant = arith.ConstantOp.create(
-                result_types=(_INDEX,), properties={"value": IntegerAttr(step, _INDEX)}
+                result_types=(INDEX,), properties={"value": index_attr(step)}
             )
             Rewriter.insert_op(constant, InsertPoint.at_start(block))
             constants[step] = constant.result

@@ -37,6 +37,7 @@ from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import PassFailedException
 
 from jitdialects.dialects import upstream_llvm
+from jitdialects.dialects.interned import i32_array, vector_type
 from jitdialects.lowering.convert_arith_to_llvm import STRICT, dense, one_to_one
 from jitdialects.lowering.llvm_addresses import (
     access,
@@ -149,7 +150,7 @@ def splat(c: Conversion, scalar: SSAValue, type: VectorType[Attribute]) -> SSAVa
 @cache
 def _first_lane(lanes: int) -> Mapping[str, Attribute]:
     """The mask of a shuffle that repeats lane 0."""
-    return {"mask": DenseArrayBase.from_list(i32, [0] * lanes)}
+    return {"mask": i32_array(*[0] * lanes)}
 
 
 def _broadcast(op: Operation, c: Conversion) -> None:
@@ -177,7 +178,7 @@ def _create_mask(op: Operation, c: Conversion) -> None:
         upstream_llvm.SMinOp, (count, c.constant(lanes)), i64, key=("smin", count, lanes)
     )
     narrow = c.hoisted(llvm.TruncOp, (count,), i32, _TRUNCATES, ("trunc", count))
-    wide = VectorType(i32, (lanes,))
+    wide = vector_type(i32, lanes)
     operands = (_dense(c, wide, range(lanes)), splat(c, narrow, wide))
     predicate = {"predicate": _SIGNED_LESS_THAN}
     c.replace(op, c.hoisted(llvm.ICmpOp, operands, type, predicate, ("mask", count, lanes)))
@@ -214,7 +215,7 @@ def _shuffle(op: Operation, c: Conversion) -> None:
         )
     chosen = op.properties["mask"]
     assert isinstance(chosen, DenseArrayBase)
-    mask = {"mask": DenseArrayBase.from_list(i32, [int(x) for x in chosen.iter_values()])}
+    mask = {"mask": i32_array(*map(int, chosen.iter_values()))}
     c.replace(op, c.emit(llvm.ShuffleVectorOp, operands, llvm_type(op.results[0].type), mask))
 
 

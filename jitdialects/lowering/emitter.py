@@ -18,7 +18,6 @@ from xdsl.dialects.arith import CMPI_COMPARISON_OPERATIONS
 from xdsl.dialects.builtin import (
     AnyFloat,
     ArrayAttr,
-    DenseArrayBase,
     FloatAttr,
     IndexType,
     IntAttr,
@@ -29,7 +28,6 @@ from xdsl.dialects.builtin import (
     StridedLayoutAttr,
     StringAttr,
     i1,
-    i32,
     i64,
 )
 from xdsl.dialects.func import FuncOp
@@ -37,11 +35,11 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.utils.exceptions import PassFailedException
 
 from jitdialects.bytecode.dims import Apply, Atom, Dim, Symbol
+from jitdialects.dialects.interned import INDEX, i32_array, i64_array, index_attr
 from jitdialects.dialects.loop import NestOp, YieldOp
 from jitdialects.dialects.tssa_types import DimsAttr
 from jitdialects.dialects.upstream import CmpiOp, SelectOp
 
-INDEX = IndexType()
 IDENTITY = NoneAttr()
 """The layout of a contiguous buffer."""
 DIMS = "tssa.dims"
@@ -54,7 +52,7 @@ PREDICATES: Mapping[str, Mapping[str, Attribute]] = {
     for code, name in enumerate(CMPI_COMPARISON_OPERATIONS)
 }
 _NO_SIZES: Mapping[str, Attribute] = {
-    "operandSegmentSizes": DenseArrayBase.from_list(i32, [0, 0]),
+    "operandSegmentSizes": i32_array(0, 0),
 }
 
 
@@ -63,15 +61,10 @@ def _nest_properties(steps: tuple[int, ...], kinds: tuple[str, ...]) -> Mapping[
     """Attributes are immutable and made once: making them is half the cost of a nest."""
     rank = len(steps)
     return {
-        "operandSegmentSizes": DenseArrayBase.from_list(i32, [rank, rank]),
-        "steps": DenseArrayBase.from_list(i64, steps),
+        "operandSegmentSizes": i32_array(rank, rank),
+        "steps": i64_array(*steps),
         "kinds": ArrayAttr(map(StringAttr, kinds)),
     }
-
-
-@cache
-def _index_attribute(value: int) -> Attribute:
-    return IntegerAttr(value, INDEX)
 
 
 @cache
@@ -307,7 +300,7 @@ class Emitter:
 def _number(type: Attribute, value: float) -> Attribute:
     """The attribute of a constant."""
     if isinstance(type, IndexType):
-        return _index_attribute(int(value))
+        return index_attr(int(value))
     if isinstance(type, IntegerType):
         return IntegerAttr(int(value), cast("IntegerType", type))
     assert isinstance(type, AnyFloat)

@@ -15,12 +15,11 @@ is the meaning of the function. Constants go to the start of the function.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import cast
 
 from xdsl.context import Context
 from xdsl.dialects import arith, math
 from xdsl.dialects.builtin import (
-    DenseIntOrFPElementsAttr,
     Float32Type,
     FloatAttr,
     IntegerAttr,
@@ -37,9 +36,9 @@ from xdsl.utils.exceptions import PassFailedException
 from xdsl.utils.type import get_element_type_or_self
 
 from jitdialects.bytecode.elementary import ElementaryFunction, elementary_functions
+from jitdialects.dialects.interned import integer_attr, splat_attr, vector_type
 from jitdialects.dialects.upstream import CmpfOp, SelectOp
 
-Constant = DenseIntOrFPElementsAttr[Any] | FloatAttr[Any] | IntegerAttr[Any]
 Form = tuple[type[Operation], Attribute, Mapping[str, Attribute]]
 
 _STRICT: Mapping[str, Attribute] = {"fastmath": arith.FastMathFlagsAttr("none")}
@@ -75,7 +74,10 @@ _STEPS: Mapping[str, Form] = {
 
 def with_element(type: Attribute, element: Attribute) -> Attribute:
     """`element`, or a vector of it with the shape of the vector `type`."""
-    return VectorType(element, type.shape) if isinstance(type, VectorType) else element
+    if not isinstance(type, VectorType):
+        return element
+    lanes = type.get_shape()
+    return vector_type(element, *lanes) if len(lanes) == 1 else VectorType(element, lanes)
 
 
 class _Constants:
@@ -89,20 +91,22 @@ class _Constants:
         key = (type, repr(number))  # 0.0 and -0.0 are equal as numbers
         known = self._known.get(key)
         if known is None:
-            op = arith.ConstantOp(_attribute(type, number))
+            op = arith.ConstantOp.create(
+                result_types=(type,), properties={"value": _attribute(type, number)}
+            )
             first = self._entry.first_op
             assert first is not None
             self._entry.insert_op_before(op, first)
-            known = self._known[key] = op.result
+            known = self._known[key] = op.results[0]
         return known
 
 
-def _attribute(type: Attribute, number: float) -> Constant:
+def _attribute(type: Attribute, number: float) -> Attribute:
     if isinstance(type, VectorType):
-        return DenseIntOrFPElementsAttr.from_list(cast(Any, type), [number])
+        return splat_attr(cast("VectorType[Attribute]", type), number)
     if isinstance(number, float):
         return FloatAttr(number, f32)
-    return IntegerAttr(number, i32)
+    return integer_attr(number, i32)
 
 
 def expand(op: Operation, function: ElementaryFunction, constants: _Constants) -> None:

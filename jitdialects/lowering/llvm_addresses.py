@@ -10,12 +10,13 @@ where the addressing modes of a machine take it for nothing.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import cache, lru_cache
+from functools import cache
 
-from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, i32, i64
+from xdsl.dialects.builtin import IntegerAttr, i32, i64
 from xdsl.dialects.llvm import GEP_USE_SSA_VAL, AddOp, GEPOp, MulOp
 from xdsl.ir import Attribute, Operation, SSAValue
 
+from jitdialects.dialects.interned import i32_array
 from jitdialects.lowering.llvm_conversion import (
     Conversion,
     Descriptor,
@@ -80,17 +81,12 @@ def offset_pointer(c: Conversion, base: SSAValue, offset: Size, element: Attribu
     if (known := c.known(key)) is not None:
         return known
     properties: dict[str, Attribute] = {
-        "rawConstantIndices": _one_index(offset if constant else GEP_USE_SSA_VAL),
+        "rawConstantIndices": i32_array(offset if constant else GEP_USE_SSA_VAL),
         "elem_type": element,
         "noWrapFlags": _GEP_FLAGS,
     }
     operands = (base,) if constant else (base, offset)
     return c.hoisted(GEPOp, operands, base.type, properties, key)
-
-
-@lru_cache(maxsize=1024)
-def _one_index(index: int) -> DenseArrayBase:
-    return DenseArrayBase.from_list(i32, [index])
 
 
 def scaled(c: Conversion, index: Size, stride: Size) -> Size:

@@ -23,10 +23,8 @@ from typing import cast
 from xdsl.dialects.builtin import (
     UNKNOWN_LOC,
     AnyFloat,
-    DenseArrayBase,
     FunctionType,
     IndexType,
-    IntegerAttr,
     IntegerType,
     MemRefType,
     ModuleOp,
@@ -47,8 +45,9 @@ from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
 from xdsl.traits import IsolatedFromAbove
 from xdsl.utils.exceptions import PassFailedException
 
+from jitdialects.dialects.interned import INDEX, i64_array, integer_attr, vector_type
+
 PTR = LLVMPointerType()
-_INDEX = IndexType()
 _CAST = UnrealizedConversionCastOp.name
 _KEPT_UNUSED = frozenset({"llvm.call", "llvm.call_intrinsic"})
 """Operations with a result that the final sweep leaves even when nothing reads it."""
@@ -102,7 +101,7 @@ def _vector_type(type: Attribute) -> Attribute:
     assert vector is not None
     if vector.get_num_dims() != 1:
         raise PassFailedException(f"conversion to llvm needs vectors of one dimension, not {type}")
-    return VectorType(i64, vector.shape) if vector.element_type == _INDEX else type
+    return vector_type(i64, *vector.get_shape()) if vector.element_type == INDEX else type
 
 
 def _struct_type(type: Attribute) -> Attribute:
@@ -261,8 +260,7 @@ class Conversion:
         key = ("constant", value, type.bitwidth)
         if (known := self.known(key)) is not None:
             return known
-        attribute = IntegerAttr(value, type, truncate_bits=True)
-        return self.hoisted(ConstantOp, (), type, {"value": attribute}, key)
+        return self.hoisted(ConstantOp, (), type, {"value": integer_attr(value, type)}, key)
 
     def sized(self, size: Size) -> SSAValue:
         """`size` as a value."""
@@ -318,7 +316,7 @@ class Conversion:
         parts += [((3, i), self.sized(s)) for i, s in enumerate(descriptor.sizes)]
         parts += [((4, i), self.sized(s)) for i, s in enumerate(descriptor.strides)]
         for position, part in parts:
-            at: dict[str, Attribute] = {"position": DenseArrayBase.from_list(i64, position)}
+            at: dict[str, Attribute] = {"position": i64_array(*position)}
             struct = self.hoisted(InsertValueOp, (struct, part), type, at)
         return struct
 
@@ -328,7 +326,7 @@ class Conversion:
         strides, offset = memref_layout(memref)
 
         def part(kind: Attribute, *position: int) -> SSAValue:
-            at: dict[str, Attribute] = {"position": DenseArrayBase.from_list(i64, position)}
+            at: dict[str, Attribute] = {"position": i64_array(*position)}
             return self.hoisted(ExtractValueOp, (struct,), kind, at)
 
         return Descriptor(

@@ -24,7 +24,6 @@ from xdsl.context import Context
 from xdsl.dialects import llvm
 from xdsl.dialects.builtin import (
     ArrayAttr,
-    DenseArrayBase,
     IntegerAttr,
     ModuleOp,
     StringAttr,
@@ -38,6 +37,7 @@ from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import PassFailedException
 from xdsl.utils.hints import isa
 
+from jitdialects.dialects.interned import i32_array, integer_attr
 from jitdialects.lowering.convert_func_to_llvm import ABI
 from jitdialects.lowering.llvm_conversion import PTR
 
@@ -95,11 +95,15 @@ _LOAD: Mapping[str, Attribute] = {
 def _read(source: Source, slots: SSAValue) -> list[Operation]:
     """Operations that yield the value of `source`; the last one has it as its result."""
     if source.slot is None:
-        return [llvm.ConstantOp(IntegerAttr(source.number, i64), i64)]
+        return [
+            llvm.ConstantOp.create(
+                result_types=(i64,), properties={"value": integer_attr(source.number, i64)}
+            )
+        ]
     at: dict[str, Attribute] = {
-        "rawConstantIndices": DenseArrayBase.from_list(i32, [source.slot]),
+        "rawConstantIndices": i32_array(source.slot),
         "elem_type": i64,
-        "noWrapFlags": IntegerAttr(0, i32),
+        "noWrapFlags": integer_attr(0, i32),
     }
     pointer = llvm.GEPOp.create(operands=(slots,), result_types=(PTR,), properties=at)
     load = llvm.LoadOp.create(

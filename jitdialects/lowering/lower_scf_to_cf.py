@@ -22,11 +22,12 @@ from collections.abc import Sequence
 
 from xdsl.context import Context
 from xdsl.dialects.arith import AddiOp
-from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, ModuleOp, i1, i32, i64
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i1, i64
 from xdsl.dialects.cf import BranchOp, ConditionalBranchOp
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 
+from jitdialects.dialects.interned import i32_array
 from jitdialects.dialects.upstream import CmpiOp
 
 _SIGNED_LESS_THAN = IntegerAttr(2, i64)
@@ -64,7 +65,7 @@ def _conditional_branch(
     taken: tuple[Block, Sequence[SSAValue]],
     otherwise: tuple[Block, Sequence[SSAValue]],
 ) -> None:
-    sizes = DenseArrayBase.from_list(i32, [1, len(taken[1]), len(otherwise[1])])
+    sizes = i32_array(1, len(taken[1]), len(otherwise[1]))
     op = ConditionalBranchOp.create(
         operands=(condition, *taken[1], *otherwise[1]),
         successors=(taken[0], otherwise[0]),

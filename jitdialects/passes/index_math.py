@@ -10,10 +10,11 @@ from collections.abc import Callable
 from typing import TypeAlias, cast
 
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import IndexType, IntegerAttr, IntegerType, i1, i64
+from xdsl.dialects.builtin import IntegerAttr, IntegerType, i1, i64
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from jitdialects.analysis.bounds import constant_of
+from jitdialects.dialects.interned import INDEX, index_attr, integer_attr
 from jitdialects.dialects.upstream import CmpiOp, SelectOp
 
 Index: TypeAlias = SSAValue | int
@@ -38,7 +39,7 @@ class IndexMath:
 
     def __init__(self, put: Callable[[Operation], None], type: Attribute | None = None) -> None:
         self.put = put
-        self.type = IndexType() if type is None else cast("IndexType | IntegerType", type)
+        self.type = INDEX if type is None else type
         self._constants: dict[int, SSAValue] = {}
 
     def number(self, value: SSAValue) -> Index:
@@ -53,10 +54,15 @@ class IndexMath:
         if index not in self._constants:
             op = arith.ConstantOp.create(
                 result_types=(self.type,),
-                properties={"value": IntegerAttr(index, self.type)},
+                properties={"value": self._attribute(index)},
             )
             self._constants[index] = self.insert(op)
         return self._constants[index]
+
+    def _attribute(self, number: int) -> Attribute:
+        if self.type == INDEX:
+            return index_attr(number)
+        return integer_attr(number, cast("IntegerType", self.type))
 
     def insert(self, op: Operation) -> SSAValue:
         """Insert `op`; returns its first result."""

@@ -22,7 +22,6 @@ from xdsl.context import Context
 from xdsl.dialects import memref, scf
 from xdsl.dialects.builtin import (
     FixedBitwidthType,
-    IndexType,
     IntegerAttr,
     ModuleOp,
     StringAttr,
@@ -39,6 +38,7 @@ from jitdialects.analysis.memory import (
     may_alias,
     memref_type,
 )
+from jitdialects.dialects.interned import INDEX
 from jitdialects.dialects.loop import KIND, PARALLEL, Schedule
 from jitdialects.passes.index_math import IndexMath, before
 from jitdialects.passes.loop_rewrite import (
@@ -142,7 +142,7 @@ def strip_mine(loop: scf.ForOp, count: int) -> IndexMath:
     step = constant_of(loop.step)
     assert step is not None
     outside = IndexMath(before(loop))
-    body = Block(arg_types=(IndexType(),))
+    body = Block(arg_types=(INDEX,))
     around = scf.ForOp(loop.lb, loop.ub, outside.value(step * count), (), Region(body))
     around.attributes[KIND] = loop.attributes[KIND]
     outside.put(around)
@@ -165,7 +165,7 @@ def pack(panel: Panel, loop: scf.ForOp, count: int, math: IndexMath) -> SSAValue
     packed = math.insert(
         memref.AllocaOp.get(element, alignment=alignment, shape=(panel.rows, columns))
     )
-    row, column = (Block(arg_types=(IndexType(),)) for _ in range(2))
+    row, column = (Block(arg_types=(INDEX,)) for _ in range(2))
     inside = IndexMath(column.add_op)
     value = inside.insert(memref.LoadOp.get(panel.matrix, (row.args[0], column.args[0])))
     place = inside.value(inside.sub(column.args[0], loop.lb))

@@ -20,13 +20,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeAlias, cast
+from typing import TypeAlias
 
 from xdsl.context import Context
 from xdsl.dialects import arith, scf, vector
 from xdsl.dialects.builtin import (
     AnyFloat,
-    DenseIntOrFPElementsAttr,
     FloatAttr,
     IndexType,
     IntegerAttr,
@@ -46,6 +45,7 @@ from jitdialects.analysis.dependence import carried_dependence
 from jitdialects.analysis.lanes import Lanes, lanes_of
 from jitdialects.analysis.memory import access_of
 from jitdialects.dialects.interfaces import is_elementwise
+from jitdialects.dialects.interned import INDEX, splat_attr, vector_type
 from jitdialects.dialects.loop import KIND, PARALLEL, Schedule
 from jitdialects.dialects.upstream import ARITH_ON_VECTORS
 from jitdialects.passes.index_math import Index, IndexMath, before
@@ -161,13 +161,10 @@ class Widener:
         self.scalars: Scope = {}  # copies of uniform values, and lane 0 of linear ones
         self.vectors: Scope = {}
         self.mask: SSAValue | None = None
-        self.types: dict[Attribute, VectorType] = {}
 
-    def type_of(self, element: Attribute) -> VectorType:
-        """The vector of `element`s; made once, since making an attribute verifies it."""
-        if element not in self.types:
-            self.types[element] = VectorType(element, (self.width,))
-        return self.types[element]
+    def type_of(self, element: Attribute) -> VectorType[Attribute]:
+        """The vector of `element`s."""
+        return vector_type(element, self.width)
 
     def write(self, iv: SSAValue, block: Block | None, active: SSAValue | None = None) -> None:
         """The body with lane 0 at `iv`, appended to `block` or in front of the loop.
@@ -289,7 +286,7 @@ class Widener:
             self.outside[value] = self.math.insert(op)
         return self.outside[value]
 
-    def zero(self, type: VectorType) -> SSAValue:
+    def zero(self, type: VectorType[Attribute]) -> SSAValue:
         """What lanes that do not exist read."""
         if type not in self.zeros:
             zero = 0 if isinstance(type.element_type, IntegerType) else 0.0
@@ -302,7 +299,7 @@ class Widener:
         )
 
 
-def splat(value: SSAValue, type: VectorType) -> Operation | None:
+def splat(value: SSAValue, type: VectorType[Attribute]) -> Operation | None:
     """The scalar constant `value` as a vector constant."""
     if not isinstance(value, OpResult) or value.op.name != "arith.constant":
         return None
@@ -312,10 +309,11 @@ def splat(value: SSAValue, type: VectorType) -> Operation | None:
     return splat_constant(type, number.value.data)
 
 
-def splat_constant(type: VectorType, number: float) -> Operation:
+def splat_constant(type: VectorType[Attribute], number: float) -> Operation:
     """A vector constant with `number` in all lanes."""
-    value = DenseIntOrFPElementsAttr.from_list(cast("VectorType[AnyFloat]", type), [number])
-    return arith.ConstantOp.create(result_types=(type,), properties={"value": value})
+    return arith.ConstantOp.create(
+        result_types=(type,), properties={"value": splat_attr(type, number)}
+    )
 
 
 def hoist_constants(loop: scf.ForOp, body: Body) -> None:
@@ -362,7 +360,7 @@ def _add_loop(
     widener: Widener, lower: Index, upper: Index, schedule: Schedule, masked: bool = False
 ) -> None:
     """The loop from `lower` to `upper`, a vector per iteration, in front of the scalar one."""
-    math, block = widener.math, Block(arg_types=(IndexType(),))
+    math, block = widener.math, Block(arg_types=(INDEX,))
     operands = (math.value(lower), math.value(upper), math.value(widener.width))
     iv = block.args[0]
     iv.name_hint = widener.loop.body.block.args[0].name_hint

@@ -4,17 +4,22 @@ Each kernel is a program of one operator over collapsed shapes (`KERNELS`), comp
 as everything else, when an operator is first needed; so the interpreter and compiled code agree to the bit.
 The pack of a feature level is one file in `config.cache_dir`, which later processes load without xDSL or
 llvmlite. A file that is cut off, altered or made by another compiler is replaced.
+`python -m jitdialects.runtime.pack` makes the file ahead of time.
 """
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import hashlib
 import os
 import struct
+import sys
 import tempfile
 import threading
+import time
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -107,10 +112,16 @@ class KernelPack:
         assert isinstance(result, np.ndarray)
         return result
 
-    def _prepare(self, name: str) -> Kernel:
+    def prepare(self) -> dict[str, str]:
+        """Make or read every kernel; returns why those that could not be compiled were not."""
         with self._lock:
             if self._level != feature_level():
                 self._fill(feature_level())
+            return dict(self._failures)
+
+    def _prepare(self, name: str) -> Kernel:
+        with self._lock:
+            self.prepare()
             if name in self._failures:
                 raise CompileError(
                     f"{name} cannot be interpreted, its kernel was not compiled: "
@@ -120,7 +131,7 @@ class KernelPack:
 
     def _fill(self, level: str) -> None:
         path = pack_path(level)
-        replies = None if path is None else _read(path)
+        replies = None if path is None else _read(path, level)
         cache = KernelCache()
         service = CompileService(cache, self._compile, counted=False)
         self._kernels.clear()
@@ -141,7 +152,7 @@ class KernelPack:
                 self._failures[name] = service.failures[key]
         self._level = level
         if path is not None and fresh and not self._failures:
-            _write(path, fresh)
+            _write(path, level, fresh)
 
 
 def _in_order(x: Array) -> Array:
@@ -156,12 +167,18 @@ def pack_path(level: str) -> Path | None:
     return config.cache_dir / f"pack-{level}-{compiler_version()}.jdpack"
 
 
-def _read(path: Path) -> list[CompileReply] | None:
+def _digest(level: str, body: bytes) -> bytes:
+    """Of the file's content and of all that it was made from and for: a renamed file does not fit."""
+    origin = f"{level} {compiler_version()} {KERNELS}\n".encode()
+    return hashlib.blake2b(origin + body, digest_size=_DIGEST_BYTES).digest()
+
+
+def _read(path: Path, level: str) -> list[CompileReply] | None:
     """The replies in the file, or None if there is no file that can be used."""
     try:
         data = path.read_bytes()
         private_folder(path.parent)
-        return list(map(CompileReply.decode, _unpack(data)))
+        return list(map(CompileReply.decode, _unpack(data, level)))
     except (FileNotFoundError, NotADirectoryError):
         return None
     except (OSError, Error) as error:
@@ -173,15 +190,15 @@ def _read(path: Path) -> list[CompileReply] | None:
         return None
 
 
-def _unpack(data: bytes) -> list[bytes]:
+def _unpack(data: bytes, level: str) -> list[bytes]:
     if len(data) < _HEAD.size:
         raise CompileError(f"{len(data)} bytes are too few")
     magic, version, digest = _HEAD.unpack_from(data)
     body = data[_HEAD.size :]
     if magic != MAGIC or version != VERSION:
         raise CompileError(f"magic {magic!r} version {version}, expected {MAGIC!r} {VERSION}")
-    if hashlib.blake2b(body, digest_size=_DIGEST_BYTES).digest() != digest:
-        raise CompileError("its digest is wrong, it was cut off or altered")
+    if _digest(level, body) != digest:
+        raise CompileError("its digest is wrong: cut off, altered or made by another version")
     replies: list[bytes] = []
     at = 0
     while at < len(body):
@@ -194,16 +211,15 @@ def _unpack(data: bytes) -> list[bytes]:
     return replies
 
 
-def _write(path: Path, replies: list[bytes]) -> None:
+def _write(path: Path, level: str, replies: list[bytes]) -> None:
     """Write under a temporary name and rename: a reader sees a whole file or none."""
     body = b"".join(_LENGTH.pack(len(r)) + r for r in replies)
-    digest = hashlib.blake2b(body, digest_size=_DIGEST_BYTES).digest()
     temporary = None
     try:
         private_folder(path.parent)
         descriptor, temporary = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
         with os.fdopen(descriptor, "wb") as file:
-            file.write(_HEAD.pack(MAGIC, VERSION, digest) + body)
+            file.write(_HEAD.pack(MAGIC, VERSION, _digest(level, body)) + body)
         os.replace(temporary, path)
     except (OSError, Error) as error:
         if temporary is not None:
@@ -221,3 +237,33 @@ default_pack = KernelPack()
 """The pack of the process."""
 run = default_pack.run
 os.register_at_fork(after_in_child=default_pack.after_fork)
+
+
+def main(args: Sequence[str] | None = None) -> int:
+    """Make the pack for this CPU if it is not there; the exit code (1: there is none, 2: usage)."""
+    parser = argparse.ArgumentParser(
+        "python -m jitdialects.runtime.pack",
+        description="Compile the kernel pack for this CPU into the cache folder "
+        "(JITDIALECTS_CACHE_DIR), so that first calls need not. Does nothing if it is there.",
+    )
+    parser.parse_args(args)
+    path = pack_path(feature_level())
+    if path is None:
+        print("pack: error: no cache folder; set JITDIALECTS_CACHE_DIR to one", file=sys.stderr)
+        return 1
+    started = time.perf_counter()
+    with warnings.catch_warnings(record=True) as problems:
+        failures = default_pack.prepare()
+    for name, why in failures.items():
+        print(f"pack: error: {name} was not compiled: {why}", file=sys.stderr)
+    for problem in problems:
+        print(f"pack: warning: {problem.message}", file=sys.stderr)
+    if not path.exists():
+        return 1
+    done = f"made in {time.perf_counter() - started:.1f} s" if default_pack.compiled else "is there"
+    print(f"{path}: {len(KERNELS)} kernels, {done}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
