@@ -9,8 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from jitdialects.bytecode.builder import ProgramBuilder
+from jitdialects.bytecode.program import Program
 from jitdialects.config import config
 from jitdialects.errors import CompileError
+from jitdialects.runtime import pack
 from jitdialects.runtime.identity import feature_level
 from jitdialects.runtime.messages import CompileRequest, encode_error
 from jitdialects.runtime.pack import KERNELS, KernelPack, pack_path
@@ -119,18 +122,120 @@ def test_a_kernel_that_cannot_be_compiled_is_one_sentence(folder: Path) -> None:
     assert not folder.exists()
 
 
-def test_a_warm_start_imports_no_compiler(make, folder: Path) -> None:
+WARM_START = """
+import sys
+import numpy as np
+from jitdialects.bytecode.program import Program
+from jitdialects.runtime import pack
+from jitdialects.runtime.vm import VM
+
+x, w1, b1, w2, b2 = (np.ones(s, np.float32) for s in ((2, 8), (8, 4), (4,), (4, 3), (3,)))
+(y,) = VM(Program.load(sys.argv[1])).run("main", x, w1, b1, w2, b2)
+assert y.shape == (2, 3) and (abs(y - 5) < 1e-3).all(), y
+assert not pack.default_pack.compiled
+assert not {m.partition(".")[0] for m in sys.modules} & {"xdsl", "llvmlite"}
+"""
+
+
+def mlp() -> Program:
+    builder = ProgramBuilder()
+    main = builder.function("main", 5)
+    x, w1, b1, w2, b2 = main.parameters
+    hidden = main.apply("tanh", main.apply("add", main.apply("matmul", x, w1), b1))
+    main.returns(main.apply("add", main.apply("matmul", hidden, w2), b2))
+    return builder.finish()
+
+
+def test_a_warm_start_imports_no_compiler(make, folder: Path, tmp_path: Path) -> None:
     exp_of_zero(make())
-    script = (
-        "import sys, numpy as np\n"
-        "from jitdialects.runtime import pack\n"
-        "from jitdialects.runtime.pool import default_pool\n"
-        "print(pack.run('exp', np.zeros(2, np.float32), pool=default_pool))\n"
-        "assert not pack.default_pack.compiled\n"
-        "assert not {m.partition('.')[0] for m in sys.modules} & {'xdsl', 'llvmlite'}\n"
-    )
+    mlp().save(tmp_path / "mlp.jbc")
     environment = os.environ | {"JITDIALECTS_CACHE_DIR": str(folder)}
-    subprocess.run([sys.executable, "-c", script], check=True, env=environment)
+    script = [sys.executable, "-c", WARM_START, str(tmp_path / "mlp.jbc")]
+    subprocess.run(script, check=True, env=environment)
+
+
+def test_a_pack_of_another_compiler_is_not_loaded_under_any_name(
+    make, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    exp_of_zero(make())
+    ours = pack_path(feature_level())
+    monkeypatch.setattr(pack, "compiler_version", lambda: "0123456789abcdef")
+    theirs = pack_path(feature_level())
+    assert theirs != ours
+    theirs.write_bytes(ours.read_bytes())
+    again = make()
+    with pytest.warns(RuntimeWarning, match="made by another version"):
+        exp_of_zero(again)
+    assert again.compiled == len(KERNELS)
+
+
+def test_the_version_of_the_compiler_is_the_same_in_every_process(tmp_path: Path) -> None:
+    script = "from jitdialects.runtime.identity import compiler_version as v; print(v())"
+    seen = {
+        subprocess.run(
+            [sys.executable, "-c", load + script],
+            cwd=tmp_path,
+            env=os.environ | {"PYTHONHASHSEED": seed, "PYTHONPATH": os.pathsep.join(sys.path)},
+            capture_output=True,
+            check=True,
+        ).stdout
+        for seed, load in (("1", ""), ("2", "import xdsl, llvmlite; "))
+    }
+    assert len(seen) == 1
+
+
+# ---- ahead of time -----------------------------------------------------------------------------
+
+
+@pytest.fixture
+def default(make, folder: Path, monkeypatch: pytest.MonkeyPatch) -> KernelPack:
+    """Stands in for the pack of the process."""
+    made = make()
+    monkeypatch.setattr(pack, "default_pack", made)
+    return made
+
+
+def test_the_pack_is_made_ahead_of_time_and_only_once(
+    make, default: KernelPack, capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert pack.main([]) == 0
+    path = pack_path(feature_level())
+    assert path.exists()
+    assert f"{path}: {len(KERNELS)} kernels, made in" in capsys.readouterr().out
+    monkeypatch.setattr(pack, "default_pack", make())
+    assert pack.main([]) == 0
+    assert "is there" in capsys.readouterr().out
+
+
+def test_making_the_pack_says_why_there_is_none(
+    folder: Path, capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pack, "default_pack", KernelPack(lambda data: encode_error("no target")))
+    assert pack.main([]) == 1
+    assert "error: exp was not compiled: no target" in capsys.readouterr().err
+
+
+def test_making_the_pack_needs_a_folder_that_may_be_written(
+    default: KernelPack,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setattr(config, "cache_dir", tmp_path / "file" / "cache")
+    assert pack.main([]) == 1
+    assert "warning: jitdialects: the kernel pack is kept in memory" in capsys.readouterr().err
+    monkeypatch.setattr(config, "cache_dir", None)
+    assert pack.main([]) == 1
+    assert "no cache folder; set JITDIALECTS_CACHE_DIR" in capsys.readouterr().err
+
+
+def test_making_the_pack_has_a_usage(capsys: pytest.CaptureFixture) -> None:
+    for arguments, code in ((["--help"], 0), (["x"], 2)):
+        with pytest.raises(SystemExit) as stop:
+            pack.main(arguments)
+        assert stop.value.code == code
+    assert "usage: python -m jitdialects.runtime.pack" in capsys.readouterr().out
 
 
 # ---- kernels -----------------------------------------------------------------------------------
