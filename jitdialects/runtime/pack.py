@@ -19,7 +19,7 @@ import tempfile
 import threading
 import time
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,9 +27,10 @@ import numpy as np
 
 from jitdialects.bytecode.attributes import Attribute
 from jitdialects.bytecode.builder import ProgramBuilder
+from jitdialects.bytecode.signature import parse
 from jitdialects.config import config
 from jitdialects.errors import CompileError, Error
-from jitdialects.runtime.cache import CacheKey, KernelCache
+from jitdialects.runtime.cache import CacheKey, KernelCache, shared_engine
 from jitdialects.runtime.dispatch import Kernel
 from jitdialects.runtime.engines.dlopen import private_folder
 from jitdialects.runtime.identity import compiler_version, feature_level
@@ -92,6 +93,7 @@ class KernelPack:
         self._compile = compile
         self._lock = threading.RLock()
         self._level = ""
+        self._replies: dict[str, bytes] = {}
         self._kernels: dict[str, Kernel] = {}
         self._failures: dict[str, str] = {}
 
@@ -104,7 +106,7 @@ class KernelPack:
         be compiled."""
         kernel = self._kernels.get(name) if self._level == feature_level() else None
         if kernel is None:
-            kernel = self._prepare(name)
+            kernel = self._load(name)
         results = kernel.invoke([_in_order(x) for x in operands], pool)
         if results is None:
             raise CompileError(f"the kernel pack refuses {name} of {[x.shape for x in operands]}")
@@ -113,46 +115,47 @@ class KernelPack:
         return result
 
     def prepare(self) -> dict[str, str]:
-        """Make or read every kernel; returns why those that could not be compiled were not."""
+        """Have the code of every kernel; returns why those that could not be compiled were not."""
         with self._lock:
             if self._level != feature_level():
                 self._fill(feature_level())
             return dict(self._failures)
 
-    def _prepare(self, name: str) -> Kernel:
+    def _load(self, name: str) -> Kernel:
         with self._lock:
-            self.prepare()
-            if name in self._failures:
+            failures = self.prepare()
+            if name in failures:
                 raise CompileError(
-                    f"{name} cannot be interpreted, its kernel was not compiled: "
-                    f"{self._failures[name]}"
+                    f"{name} cannot be interpreted, its kernel was not compiled: {failures[name]}"
                 )
+            if name not in self._kernels:
+                reply = CompileReply.decode(self._replies[name])
+                library = shared_engine().load(reply.library, f"pack-{name}")
+                signature = parse(KERNELS[name].signature)
+                self._kernels[name] = Kernel(signature, reply, library)
             return self._kernels[name]
 
     def _fill(self, level: str) -> None:
         path = pack_path(level)
-        replies = None if path is None else _read(path, level)
-        cache = KernelCache()
-        service = CompileService(cache, self._compile, counted=False)
-        self._kernels.clear()
+        found = None if path is None else _read(path, level)
         self._failures.clear()
-        fresh: list[bytes] = []
-        for position, (name, spec) in enumerate(KERNELS.items()):
-            key = CacheKey(name, spec.signature, level, compiler_version())
-            if replies is not None:
-                cache.store(key, replies[position])
-            else:
-                request = CompileRequest(spec.program(), "main", spec.signature, level)
-                fresh.append(service.compile_now(key, request.encode()))
-                self.compiled += 1
-            entry = cache.find(key)
-            if entry is not None:
-                self._kernels[name] = entry.kernel
-            else:
-                self._failures[name] = service.failures[key]
+        self._replies = self._compile_all(level) if found is None else found
+        self._kernels.clear()
         self._level = level
-        if path is not None and fresh and not self._failures:
-            _write(path, level, fresh)
+        if path is not None and found is None and not self._failures:
+            _write(path, level, self._replies.values())
+
+    def _compile_all(self, level: str) -> dict[str, bytes]:
+        service = CompileService(KernelCache(), self._compile, counted=False)
+        replies: dict[str, bytes] = {}
+        for name, spec in KERNELS.items():
+            key = CacheKey(name, spec.signature, level, compiler_version())
+            request = CompileRequest(spec.program(), "main", spec.signature, level)
+            replies[name] = service.compile_now(key, request.encode())
+            self.compiled += 1
+            if key in service.failures:
+                self._failures[name] = service.failures[key]
+        return replies
 
 
 def _in_order(x: Array) -> Array:
@@ -173,12 +176,12 @@ def _digest(level: str, body: bytes) -> bytes:
     return hashlib.blake2b(origin + body, digest_size=_DIGEST_BYTES).digest()
 
 
-def _read(path: Path, level: str) -> list[CompileReply] | None:
+def _read(path: Path, level: str) -> dict[str, bytes] | None:
     """The replies in the file, or None if there is no file that can be used."""
     try:
         data = path.read_bytes()
         private_folder(path.parent)
-        return list(map(CompileReply.decode, _unpack(data, level)))
+        return dict(zip(KERNELS, _unpack(data, level), strict=True))
     except (FileNotFoundError, NotADirectoryError):
         return None
     except (OSError, Error) as error:
@@ -211,7 +214,7 @@ def _unpack(data: bytes, level: str) -> list[bytes]:
     return replies
 
 
-def _write(path: Path, level: str, replies: list[bytes]) -> None:
+def _write(path: Path, level: str, replies: Iterable[bytes]) -> None:
     """Write under a temporary name and rename: a reader sees a whole file or none."""
     body = b"".join(_LENGTH.pack(len(r)) + r for r in replies)
     temporary = None
