@@ -15,6 +15,7 @@ test-mlir: $(VENV)/dev.stamp $(VENV)/mlir.stamp
 	$(BIN)/python -m pytest -q tests/mlir
 
 demo: $(VENV)/demo.stamp
+	$(BIN)/python -m jitdialects.runtime.pack
 	env -u OPENBLAS_CORETYPE -u OPENBLAS_L2_SIZE OPENBLAS_NUM_THREADS=1 $(BIN)/python examples/mlp_demo.py
 
 lint: $(VENV)/dev.stamp
