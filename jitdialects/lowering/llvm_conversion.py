@@ -154,9 +154,8 @@ class Conversion:
         # Visit number of the operation or block that defines a value, and the place behind it.
         self._visit: dict[Operation | Block, int] = {}
         self._places: list[tuple[Block, Operation | None]] = []
-        self._current: Operation | None = None
         self._now = -1
-        """Visit number of the current operation."""
+        """Visit number of the operation that is being converted."""
         self._replaced: list[Operation] = []
         self._old_arguments: list[BlockArgument] = []
         self._created: list[Operation] = []
@@ -188,7 +187,8 @@ class Conversion:
         """Create an operation with one result in front of the current one."""
         op = self._insert(kind, operands, (result,), properties, ())
         self._created.append(op)
-        return op.results[0]
+        [value] = op.results
+        return value
 
     def emit_effect(
         self,
@@ -208,8 +208,8 @@ class Conversion:
         properties: Mapping[str, Attribute],
         successors: Sequence[Block],
     ) -> Operation:
-        current = self._current
-        assert current is not None and current.parent is not None
+        block, current = self._places[self._now]
+        assert current is not None
         op = kind.create(
             operands=operands,
             result_types=results,
@@ -217,7 +217,7 @@ class Conversion:
             successors=successors,
             location=current.location,
         )
-        current.parent.insert_op_before(op, current)
+        block.insert_op_before(op, current)
         self._visit[op] = self._now
         return op
 
@@ -246,7 +246,7 @@ class Conversion:
             )
             self._insert_behind(last, op)
             self._created.append(op)
-            created = op.results[0]
+            [created] = op.results
         if key is not None:
             self._known[key] = created
         return created
@@ -353,13 +353,10 @@ class Conversion:
 
     # -- order and places
 
-    def _enter(self, owner: Operation | Block) -> None:
+    def _enter(self, owner: Operation | Block, block: Block, place: Operation | None) -> None:
+        """Count a block or operation: what is inserted behind it goes to `block`, after `place`."""
         self._visit[owner] = len(self._places)
-        if isinstance(owner, Block):
-            self._places.append((owner, None))
-        else:
-            assert owner.parent is not None
-            self._places.append((owner.parent, owner))
+        self._places.append((block, place))
 
     def _insert_behind(self, visit: int, op: Operation) -> None:
         block, place = self._places[visit]
@@ -379,15 +376,17 @@ class Conversion:
 
     def _walk(self, region: Region) -> None:
         for index, block in enumerate(blocks_in_order(region)):
-            self._enter(block)
+            self._enter(block, block, None)
             if index and self._convert_block_arguments:
                 self._convert_arguments(block)
-            for op in tuple(block.ops):
-                self._enter(op)
+            following = block.first_op
+            while (op := following) is not None:
+                following = op.next_op
+                self._enter(op, block, op)
                 if (converter := self._table.get(op.name)) is not None:
-                    self._current, self._now = op, self._visit[op]
+                    self._now = self._visit[op]
                     converter(op, self)
-                    self._current, self._now = None, -1
+                    self._now = -1
                 elif op.name == _CAST:
                     self._fold_cast(op)
                 for inner in op.regions:

@@ -182,11 +182,19 @@ def pack(panel: Panel, loop: scf.ForOp, count: int, math: IndexMath) -> SSAValue
     return packed
 
 
-def redirect(access: Access, loop: scf.ForOp, packed: SSAValue) -> None:
-    """Let a load in `loop` read the packed memory."""
-    math = IndexMath(before(access.op))
-    place = math.value(math.sub(access.indices[1], loop.lb))
-    access.op.operands = (packed, access.indices[0], place)
+class Places:
+    """Where a column lies in its panel: computed once, at the start of the loop over the columns."""
+
+    def __init__(self) -> None:
+        self._known: dict[SSAValue, SSAValue] = {}
+
+    def __call__(self, column: SSAValue, first: SSAValue) -> SSAValue:
+        """`column - first`; `column` is an induction variable."""
+        if column not in self._known:
+            assert isinstance(column, BlockArgument) and column.block.first_op is not None
+            math = IndexMath(before(column.block.first_op))
+            self._known[column] = math.value(math.sub(column, first))
+        return self._known[column]
 
 
 class LoopPackPass(ModulePass):
@@ -206,7 +214,9 @@ class LoopPackPass(ModulePass):
                 continue
             math = strip_mine(loop, schedule.pack)
             packed: dict[Panel, SSAValue] = {}
+            place = Places()
             for access, panel in found:
                 if panel not in packed:
                     packed[panel] = pack(panel, loop, schedule.pack, math)
-                redirect(access, loop, packed[panel])
+                row, column = access.indices
+                access.op.operands = (packed[panel], row, place(column, loop.lb))

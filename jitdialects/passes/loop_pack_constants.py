@@ -31,7 +31,7 @@ from jitdialects.analysis.memory import Access, memref_type
 from jitdialects.dialects.constants import CONSTANT
 from jitdialects.dialects.loop import PACKED
 from jitdialects.passes.index_math import IndexMath, before
-from jitdialects.passes.loop_pack import Panel, panel_of
+from jitdialects.passes.loop_pack import Panel, Places, panel_of
 from jitdialects.passes.loop_rewrite import loops_innermost_first, schedule_of, set_schedule
 
 
@@ -111,6 +111,7 @@ def repack(matrix: SSAValue, reads: list[Read]) -> None:
     columns = reads[0].panel.columns
     rows, width = memref_type(matrix).get_shape()
     panels: dict[scf.ForOp, SSAValue] = {}
+    place = Places()
     for read in reads:
         iv = read.loop.body.block.args[0]
         if read.loop not in panels:
@@ -119,10 +120,8 @@ def repack(matrix: SSAValue, reads: list[Read]) -> None:
             math = IndexMath(before(first))
             panels[read.loop] = math.value(math.divui(iv, columns))
             set_schedule(read.loop, schedule_of(read.loop).without("pack"))
-        math = IndexMath(before(read.access.op))
         row, column = read.access.indices
-        place = math.value(math.sub(column, iv))
-        read.access.op.operands = (matrix, panels[read.loop], row, place)
+        read.access.op.operands = (matrix, panels[read.loop], row, place(column, iv))
     element: Attribute = memref_type(matrix).get_element_type()
     _change_argument(matrix, MemRefType(element, (-(-width // columns), rows, columns)), columns)
 
