@@ -1,8 +1,8 @@
 """Serve 1,000 requests of 1 to 64 digits with a classifier that arrives as bytecode without shapes.
 
 No code for the program exists at the start and nothing is waited for: the first requests are interpreted,
-operator by operator, the compiler works beside them, and later requests run what it made. Then every batch size is timed interpreted, compiled and in
-NumPy, one thread each, interleaved in this one process.
+operator by operator, the compiler works beside them, and later requests run what it made. Then every batch
+size is timed interpreted, compiled and in NumPy, one thread each, interleaved in this one process.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from pathlib import Path
 import digits
 import numpy as np
 from numpy.typing import NDArray
+from rich import box
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
@@ -86,8 +87,9 @@ def median_us(functions: list[Callable[[], object]]) -> list[float]:
 def timing_table(program: jd.Program, vm: jd.VM, images: Array, weights: list[Array]) -> Table:
     """Latency and throughput per batch size for the three ways to run."""
     interpreter = jd.VM(program, policy=jd.Policy(threshold=10**9))
-    table = Table(title="median latency in us, throughput in digits per second; one thread")
-    ways = ("interpreted", "compiled", "NumPy")
+    title = "median latency in us, throughput in digits per second; one thread"
+    table = Table(title=title, box=box.SIMPLE, padding=0)
+    ways = ("interpr.", "compiled", "NumPy")
     for heading in ("batch", *ways, *(f"{w}/s" for w in ways), "compiled / NumPy"):
         table.add_column(heading, justify="right")
     for batch in TIMED_BATCHES:
@@ -124,7 +126,7 @@ def main() -> None:
         f"fusion rate {stats['fusion_rate']:.1%}   reuse rate {stats['reuse_rate']:.1%}",
         highlight=False,
     )
-    console.print(jd.explain(vm), highlight=False, markup=False)
+    console.print(jd.explain(vm), highlight=False, markup=False, soft_wrap=True)
     console.print(f"IR of every stage: {(WORK / 'ir').relative_to(HERE.parent)}", highlight=False)
 
 
