@@ -8,7 +8,7 @@ whatever payload and sign they have; every other bit counts.
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -17,8 +17,9 @@ import numpy as np
 import oracle
 from xdsl.dialects.builtin import ModuleOp
 
+from jitdialects.bytecode.builder import FunctionBuilder, ProgramBuilder
 from jitdialects.bytecode.program import Program
-from jitdialects.bytecode.signature import Signature
+from jitdialects.bytecode.signature import Signature, parse
 from jitdialects.dialects.context import make_context
 from jitdialects.lowering.c_view import module_to_c
 from jitdialects.lowering.expand_elementary import ExpandElementaryPass
@@ -35,6 +36,8 @@ from jitdialects.runtime.values import Value, export, from_argument
 from jitdialects.runtime.vm import VM
 
 Results = Sequence[np.ndarray]
+Body = Callable[[FunctionBuilder], object]
+"""Writes the instructions of `main`."""
 
 
 def interpreted(program: Program, arguments: Sequence[object]) -> Results:
@@ -127,6 +130,24 @@ def assert_same(got: Results, want: Results, context: str) -> None:
                 f"{where}: {int(different.sum())} of {x.size} elements differ, "
                 f"first at {index}: {a!r}, expected {b!r}"
             )
+
+
+def program(parameters: int, body: Body) -> Program:
+    """A program of one function, `main`."""
+    builder = ProgramBuilder()
+    body(builder.function("main", parameters))
+    return builder.finish()
+
+
+def everywhere(arguments: Sequence[object], types: str, body: Body) -> Results:
+    """The results, after checking that interpreter, machine code (fused or not) and oracle agree."""
+    made = program(len(arguments), body)
+    want = by_oracle(made, arguments)
+    assert_same(interpreted(made, arguments), want, "interpreter")
+    for fuse in (True, False):
+        compiled = Compiled(made, parse(f"main({types})"), fuse=fuse)
+        assert_same(compiled.run(arguments), want, f"compiled, fuse={fuse}")
+    return want
 
 
 def _bits(x: np.ndarray) -> np.ndarray:

@@ -146,19 +146,6 @@ def test_a_lazy_block_in_a_loop_is_compiled_once() -> None:
         assert np.asarray(result).tobytes() == want.tobytes()
 
 
-def test_twenty_pairs_of_bounds_need_two_compiles() -> None:  # cases.md 1
-    window = jd.jit(lambda x, start, end: x[start:end] * 3 + start)
-    x = floats(50)
-    before = jd.stats()["compiles"]
-    for _ in range(3):
-        for start in range(20):
-            end = start + 5 + start % 3
-            want = x[start:end] * 3 + np.float32(start)
-            assert window(x, start, end).tobytes() == want.tobytes()
-        window.wait()
-    assert 1 <= jd.stats()["compiles"] - before <= 2
-
-
 def test_every_stage_has_a_text() -> None:
     f = jd.jit(lambda x, w: jnp.maximum(x @ w, 0))
     x, w = floats(3, 4), floats(4, 5)

@@ -62,7 +62,7 @@ def test_one_capture_per_dtype_rank_and_kind() -> None:
     assert len(calls) == 8
 
 
-def test_twenty_pairs_of_bounds_are_one_capture() -> None:  # cases.md 1
+def test_twenty_pairs_of_bounds_are_one_capture() -> None:  # pytorch/pytorch#114293
     @jd.jit
     def window(x, start, end):
         return x[start:end] * 2 + start
@@ -74,7 +74,7 @@ def test_twenty_pairs_of_bounds_are_one_capture() -> None:  # cases.md 1
     assert signatures(window) == 1
 
 
-def test_arrays_in_lists_are_arguments() -> None:  # cases.md 13
+def test_arrays_in_lists_are_arguments() -> None:  # tinygrad/tinygrad#10850
     @jd.jit
     def f(ts):
         return ts[0] + 1
@@ -83,7 +83,7 @@ def test_arrays_in_lists_are_arguments() -> None:  # cases.md 13
     assert signatures(f) == 1
 
 
-def test_constant_filled_arguments_are_arguments() -> None:  # cases.md 14
+def test_constant_filled_arguments_are_arguments() -> None:  # tinygrad/tinygrad#14044
     @jd.jit
     def f(x):
         return x * 2

@@ -167,7 +167,7 @@ def test_programs_are_dropped_least_recently_used_first(monkeypatch: pytest.Monk
 
 
 @pytest.mark.parametrize("n", [4, 4096])
-def test_writing_to_the_source_is_never_seen(n: int) -> None:  # cases.md 101
+def test_writing_to_the_source_is_never_seen(n: int) -> None:  # jax-ml/jax#37830
     a = np.zeros(n, np.float32)
     x = jnp.asarray(a)
     y = x + a
@@ -196,7 +196,7 @@ def test_setitem_makes_a_new_value_for_this_name_only() -> None:
     check(doubled, np.zeros((2, 3), np.float32))
 
 
-def test_output_used_as_input() -> None:  # cases.md 79
+def test_output_used_as_input() -> None:  # pydata/numexpr#93
     x = jnp.asarray(np.ones(5, np.float32))
     x[...] = x - x * 0.001
     check(x, np.float32(1) - np.ones(5, np.float32) * np.float32(0.001))
