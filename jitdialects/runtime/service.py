@@ -52,6 +52,7 @@ class CompileService:
         self.compiles = 0
         self._compile = compile
         self._counted = counted
+        self._stopped = False
         self._reset()
         _services.add(self)
 
@@ -71,11 +72,12 @@ class CompileService:
         the thread that compiles. `constants` is the pool of the program in the request: the code reads
         them where they are."""
         with self._changed:
-            if key in self._pending or key in self.failures or self.cache.find(key):
+            known = key in self._pending or key in self.failures or self.cache.find(key)
+            if known or self._stopped:
                 return
             self._pending.add(key)
             self._waiting.append((key, request, constants))
-            if self._thread is None:
+            if self._thread is None or not self._thread.is_alive():
                 self._thread = threading.Thread(
                     target=self._work, name="jitdialects-compile", daemon=True
                 )
@@ -138,18 +140,29 @@ class CompileService:
             self._changed.notify_all()
 
     def stop(self) -> None:
-        """Drop what waits and return when the compiler is at rest."""
+        """Drop what waits, take nothing more and return when the compiler is at rest."""
+        self._stopped = True
         self.forget()
         self.wait()
 
+    def hold(self) -> None:
+        """Return when nothing is being compiled, and let nothing begin. In the middle of a compile a
+        forked child would inherit half-imported modules and locks of LLVM that nobody opens."""
+        self._compiling.acquire()
+
+    def let_go(self) -> None:
+        """Undo `hold`."""
+        self._compiling.release()
+
     def after_fork(self) -> None:
-        """The thread stayed in the parent: start over, keep what is known."""
+        """In a child: the thread stayed in the parent, start over, keep what is known."""
         self._reset()
         self.cache.after_fork()
 
 
 class _Recording:
-    """Writes any exception of its body down as the failure of a key: it must not reach a call."""
+    """Writes any exception of its body down as the failure of a key: it must neither reach a call nor
+    end the thread, not even a `SystemExit`."""
 
     def __init__(self, failures: dict[CacheKey, str], key: CacheKey) -> None:
         self._failures, self._key = failures, key
@@ -160,7 +173,7 @@ class _Recording:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: object
     ) -> bool:
-        if not isinstance(error, Exception):
+        if error is None or isinstance(error, KeyboardInterrupt):
             return False
         known = isinstance(error, Error)
         self._failures[self._key] = str(error) if known else f"{type(error).__name__}: {error}"
@@ -205,9 +218,22 @@ class _Undisturbed:
 
 _undisturbed = _Undisturbed()
 _services: weakref.WeakSet[CompileService] = weakref.WeakSet()
+_held: list[CompileService] = []
+
+
+def _before_fork() -> None:
+    _held.extend(_services)
+    for service in _held:
+        service.hold()
+
+
+def _after_fork_in_parent() -> None:
+    while _held:
+        _held.pop().let_go()
 
 
 def _after_fork_in_child() -> None:
+    _held.clear()
     _undisturbed.after_fork()
     for service in list(_services):
         service.after_fork()
@@ -219,7 +245,11 @@ def _at_exit() -> None:
         service.stop()
 
 
-os.register_at_fork(after_in_child=_after_fork_in_child)
+os.register_at_fork(
+    before=_before_fork,
+    after_in_parent=_after_fork_in_parent,
+    after_in_child=_after_fork_in_child,
+)
 atexit.register(_at_exit)
 
 default_service = CompileService(default_cache)

@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -147,20 +148,67 @@ def test_garbage_collection_and_the_switch_interval_are_restored() -> None:
     assert (gc.isenabled(), sys.getswitchinterval()) == (True, before)
 
 
-def test_a_forked_child_compiles_for_itself() -> None:
+def test_a_fork_waits_for_the_compiler_and_the_child_compiles_for_itself() -> None:
     gate = threading.Event()
-    compiler = FakeCompiler(four, gate=gate)
-    service = fake_service(compiler)
+    service = fake_service(FakeCompiler(four, gate=gate))
     service.submit(KEY, request)
+    threading.Timer(0.1, gate.set).start()
     child = os.fork()
     if not child:
-        compiler.gate = None
-        service.submit(KEY, request)
+        inherited = service.cache.find(KEY)
+        service.submit(replace(KEY, compiler="2"), request)
         service.wait()
-        os._exit(0 if service.cache.find(KEY) else 1)
+        own = service.cache.find(replace(KEY, compiler="2"))
+        os._exit(0 if inherited and own else 1)
     assert os.waitpid(child, 0)[1] == 0
-    gate.set()
+    service.submit(replace(KEY, compiler="3"), request)
     service.wait()
+    assert len(service.cache) == 2
+
+
+def test_no_exception_ends_the_thread() -> None:
+    service = fake_service(FakeCompiler(four))
+    for number, kind in enumerate((RuntimeError, MemoryError, RecursionError, SystemExit)):
+        key = replace(KEY, compiler=f"broken {number}")
+
+        def broken(kind: type[BaseException] = kind) -> bytes:
+            raise kind("oh")
+
+        service.submit(key, broken)
+        service.wait()
+        assert service.failures[key] == f"{kind.__name__}: oh"
+    service.submit(KEY, request)
+    service.wait()
+    assert service.cache.find(KEY) is not None
+
+
+def test_a_stopped_service_takes_nothing_more() -> None:
+    compiler = FakeCompiler(four)
+    service = fake_service(compiler)
+    service.stop()
+    service.submit(KEY, request)
+    service.wait()
+    assert not compiler.requests
+
+
+@pytest.mark.parametrize("delay", [0.0, 0.3])
+def test_a_process_may_end_while_it_compiles(delay: float) -> None:
+    script = (
+        "import sys, time, numpy as np\n"
+        "from jitdialects.bytecode.program import Program\n"
+        "from jitdialects.runtime.policy import Policy\n"
+        "from jitdialects.runtime.vm import VM\n"
+        "vm = VM(Program.from_bytes(sys.stdin.buffer.read()), Policy(threshold=1))\n"
+        "for n in range(1, 9):\n"
+        "    vm.run('main', np.ones((n,), np.float32))\n"
+        "    vm.run('main', np.ones((n, n), np.float32))\n"
+        f"time.sleep({delay})\n"
+    )
+    command = [sys.executable, "-c", script]
+    done = subprocess.run(
+        command, input=program_bytes(), capture_output=True, check=False, timeout=120
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
 
 
 def test_stages_are_dumped_under_stable_names(
