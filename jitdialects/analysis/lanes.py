@@ -7,6 +7,7 @@ are iterated to a fixpoint, since what one iteration yields the next one starts 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from xdsl.dialects import scf
@@ -14,8 +15,10 @@ from xdsl.dialects.builtin import IndexType
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
 from jitdialects.analysis.bounds import constant_of
-from jitdialects.analysis.memory import Access, access_of, innermost_stride
+from jitdialects.analysis.memory import Access, innermost_stride
 from jitdialects.dialects.loop import NestOp
+
+_GROWTH = frozenset({"arith.addi", "arith.subi", "arith.muli"})
 
 
 @dataclass
@@ -28,18 +31,20 @@ class Lanes:
     def is_uniform(self, value: SSAValue) -> bool:
         return value not in self.varying and value not in self.growth
 
+    def are_uniform(self, values: Iterable[SSAValue]) -> bool:
+        """Each of the values is."""
+        return self.varying.isdisjoint(values) and self.growth.keys().isdisjoint(values)
+
     def is_uniform_access(self, access: Access) -> bool:
         """All lanes go to one element."""
-        return all(self.is_uniform(index) for index in access.indices)
+        return self.are_uniform(access.indices)
 
     def is_contiguous_access(self, access: Access) -> bool:
         """Lane `l` goes to the element `l` places after that of lane 0."""
         if not access.indices or innermost_stride(access.base) != 1:
             return False
         *outer, last = access.indices
-        return (last not in self.varying and self.growth.get(last) == 1) and all(
-            self.is_uniform(index) for index in outer
-        )
+        return last not in self.varying and self.growth.get(last) == 1 and self.are_uniform(outer)
 
 
 def lanes_of(loop: scf.ForOp) -> Lanes:
@@ -57,22 +62,27 @@ def lanes_along(iv: BlockArgument) -> Lanes:
 
 def _classify(block: Block, lanes: Lanes) -> None:
     for op in block.ops:
-        if isinstance(op, scf.ForOp):
-            _classify_loop(op, lanes)
-            continue
-        if isinstance(op, NestOp):
-            if not all(lanes.is_uniform(bound) for bound in op.operands):
-                lanes.varying.update(op.ivs)
-            _classify(op.body.block, lanes)
-            continue
-        if op.regions or op.name == "memref.alloca":
-            lanes.varying.update(op.results)  # not looked into; memory of each iteration's own
-        elif all(lanes.is_uniform(operand) for operand in op.operands):
+        if op.regions:
+            _classify_inside(op, lanes)
+        elif op.name == "memref.alloca":
+            lanes.varying.update(op.results)  # memory of each iteration's own
+        elif lanes.are_uniform(op.operands):
             continue
         elif (growth := _growth(op, lanes)) is None:
             lanes.varying.update(op.results)
         elif growth:
             lanes.growth[op.results[0]] = growth
+
+
+def _classify_inside(op: Operation, lanes: Lanes) -> None:
+    if isinstance(op, scf.ForOp):
+        _classify_loop(op, lanes)
+    elif isinstance(op, NestOp):
+        if not lanes.are_uniform(op.operands):
+            lanes.varying.update(op.ivs)
+        _classify(op.body.block, lanes)
+    else:
+        lanes.varying.update(op.results)  # not looked into
 
 
 def _classify_loop(loop: scf.ForOp, lanes: Lanes) -> None:
@@ -100,9 +110,10 @@ def _classify_loop(loop: scf.ForOp, lanes: Lanes) -> None:
 
 def _growth(op: Operation, lanes: Lanes) -> int | None:
     """By how much the result of index arithmetic grows from lane to lane."""
-    if access_of(op) is not None or len(op.results) != 1:
+    if op.name not in _GROWTH:
         return None
-    if not isinstance(op.results[0].type, IndexType) or len(op.operands) != 2:
+    [result] = op.results
+    if not isinstance(result.type, IndexType):
         return None
     left, right = op.operands
     if left in lanes.varying or right in lanes.varying:
@@ -112,7 +123,5 @@ def _growth(op: Operation, lanes: Lanes) -> int | None:
         return a + b
     if op.name == "arith.subi":
         return a - b
-    if op.name == "arith.muli":
-        number = constant_of(left if b else right)
-        return None if number is None or (a and b) else (a + b) * number
-    return None
+    number = constant_of(left if b else right)
+    return None if number is None or (a and b) else (a + b) * number

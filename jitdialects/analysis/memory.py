@@ -85,7 +85,9 @@ def access_of(op: Operation) -> Access | None:
         base, indices = operands[0], operands[1:-2]
         stored = None if op.results else operands[-1]
     type = op.results[0].type if stored is None else stored.type
-    lanes = type.get_shape()[-1] if isinstance(type, VectorType) else 1
+    lanes = 1
+    if name.startswith("vector.") and isinstance(type, VectorType):
+        lanes = type.get_shape()[-1]
     return Access(op, base, indices, stored, lanes)
 
 

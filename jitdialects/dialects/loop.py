@@ -85,7 +85,7 @@ class Schedule:
     pack: int = 0
 
     def __bool__(self) -> bool:
-        return self != Schedule()
+        return self != _NOTHING
 
     def without(self, *names: str) -> Schedule:
         """This schedule after the passes that carry out `names`."""

@@ -45,6 +45,7 @@ def nest_to_loops(nest: NestOp, steps: Mapping[int, SSAValue]) -> None:
     The body's block is moved, not copied: it becomes the body of the innermost loop.
     """
     schedule = nest.schedule.data if nest.schedule is not None else Schedule()
+    lower, upper, kinds, sizes = nest.lower, nest.upper, nest.kind_names, nest.step_values
     innermost = nest.body.detach_block(nest.body.block)
     if innermost.last_op is not None:
         innermost.erase_op(innermost.last_op)
@@ -57,11 +58,9 @@ def nest_to_loops(nest: NestOp, steps: Mapping[int, SSAValue]) -> None:
     for axis in reversed(range(len(blocks))):
         blocks[axis].add_ops((*inside, scf.YieldOp.create()))
         loop = scf.ForOp.create(
-            operands=(nest.lower[axis], nest.upper[axis], steps[nest.step_values[axis]]),
+            operands=(lower[axis], upper[axis], steps[sizes[axis]]),
             regions=(Region(blocks[axis]),),
-            attributes=_attributes(
-                nest.kind_names[axis], schedule_of_axis(schedule, axis, len(blocks))
-            ),
+            attributes=_attributes(kinds[axis], schedule_of_axis(schedule, axis, len(blocks))),
         )
         inside = [loop]
     Rewriter.replace_op(nest, inside, ())

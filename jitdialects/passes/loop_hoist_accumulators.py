@@ -187,7 +187,9 @@ def forward_stores(block: Block, inside: Mapping[Operation, Effects]) -> Effects
     for op in tuple(block.ops):
         access = access_of(op)
         if access is None:
-            nested = inside.get(op) or Effects(unknown=not has_known_effect(op))
+            if not op.regions and has_known_effect(op):
+                continue
+            nested = inside.get(op) or Effects(unknown=True)
             effects.add(nested)
             if nested.unknown:
                 known.clear()

@@ -72,8 +72,9 @@ SCALAR_JAM = 4
 class NestFacts:
     """What the rules ask. Extents count iterations per axis, `None` if they are not static.
 
-    `at_most` bounds the innermost one. `contiguous`: along the innermost axis, accesses go to neighbours or
-    stay. `accumulators`: "none", "scalars" or "arrays" among the memory that the body allocates. `streams`: accesses to memory that was not allocated here.
+    `at_most` bounds the innermost one. `contiguous`: along the innermost axis, which is parallel, accesses
+    go to neighbours or stay. `accumulators`: "none", "scalars" or "arrays" among the memory that the body
+    allocates. `streams`: accesses to memory that was not allocated here.
     """
 
     kinds: tuple[str, ...]
@@ -100,7 +101,8 @@ def facts_of(nest: NestOp) -> NestFacts:
             for extent, (_, _, step) in zip(extents, bounds, strict=True)
         ),
         at_most=extent_at_most(*bounds[-1][:2]),
-        contiguous=_is_contiguous(body.accesses, lanes_along(nest.ivs[-1])),
+        contiguous=nest.kind_names[-1] == PARALLEL
+        and _is_contiguous(body.accesses, lanes_along(nest.ivs[-1])),
         encloses_loops=any(op.regions for op in body.others) or bool(body.loops),
         accumulators=_accumulators(body),
         streams=len(outside),

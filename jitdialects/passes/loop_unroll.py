@@ -28,6 +28,7 @@ from xdsl.rewriter import Rewriter
 from jitdialects.analysis.bounds import constant_of, constant_trip_count
 from jitdialects.passes.index_math import Index, IndexMath, before
 from jitdialects.passes.loop_rewrite import (
+    copy_op,
     is_innermost,
     loops_innermost_first,
     refuse,
@@ -93,7 +94,7 @@ def _copies(
             if isinstance(op, scf.YieldOp):
                 carried = [copies.get(value, value) for value in op.operands]
             else:
-                math.put(op.clone(copies))
+                math.put(copy_op(op, copies) if not op.regions else op.clone(copies))
     return carried
 
 

@@ -70,7 +70,7 @@ def unknown_operation(body: Body) -> Operation | None:
 
 def has_uniform_bounds(body: Body, lanes: Lanes) -> bool:
     """Inner loops run equally often in all copies."""
-    return all(lanes.is_uniform(bound) for op in body.loops for bound in op.operands[:3])
+    return all(lanes.are_uniform(op.operands[:3]) for op in body.loops)
 
 
 def refusal(loop: scf.ForOp, body: Body, lanes: Lanes) -> str | None:
@@ -120,9 +120,10 @@ class Jammer:
         Copies of a straight run stay together, copy by copy, which keeps few values alive at a time.
         """
         for op in block.ops:
-            if isinstance(op, scf.YieldOp):
+            if op is block.last_op:
                 break
-            if isinstance(op, scf.ForOp):
+            if op.regions:
+                assert isinstance(op, scf.ForOp)
                 self._flush(put)
                 self._write_loop(op, put)
             elif self._differs(op):
@@ -133,8 +134,10 @@ class Jammer:
         self._flush(put)
 
     def _differs(self, op: Operation) -> bool:
-        values = op.operands or op.results  # an alloca has no operands and differs all the same
-        return not all(self.lanes.is_uniform(value) for value in values)
+        values = (
+            tuple(op.operands) or op.results
+        )  # an alloca has no operands and differs all the same
+        return not self.lanes.are_uniform(values)
 
     def _write_shared(self, op: Operation, put: Callable[[Operation], None]) -> None:
         new = copy_op(op, self.copies[0])

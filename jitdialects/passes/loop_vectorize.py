@@ -43,7 +43,7 @@ from jitdialects.analysis.body import Body, body_of
 from jitdialects.analysis.bounds import constant_extent, constant_of, extent_at_most
 from jitdialects.analysis.dependence import carried_dependence
 from jitdialects.analysis.lanes import Lanes, lanes_of
-from jitdialects.analysis.memory import access_of
+from jitdialects.analysis.memory import Access, access_of
 from jitdialects.dialects.interfaces import is_elementwise
 from jitdialects.dialects.interned import INDEX, splat_attr, vector_type
 from jitdialects.dialects.loop import KIND, PARALLEL, Schedule
@@ -92,7 +92,7 @@ def has_scalar_accesses(body: Body) -> bool:
 
 def has_uniform_bounds(body: Body, lanes: Lanes) -> bool:
     """Inner loops run equally often in all lanes."""
-    return all(lanes.is_uniform(bound) for op in body.loops for bound in op.operands[:3])
+    return all(lanes.are_uniform(op.operands[:3]) for op in body.loops)
 
 
 def has_unit_stride(body: Body, lanes: Lanes) -> bool:
@@ -110,7 +110,7 @@ def uses_index_as_address(body: Body, lanes: Lanes) -> bool:
     for op in body.others:
         if op.results and op.results[0] in lanes.varying:
             data += op.operands
-    return not any(value in lanes.growth for value in data)
+    return lanes.growth.keys().isdisjoint(data)
 
 
 def has_lane_types(body: Body, lanes: Lanes) -> bool:
@@ -183,16 +183,17 @@ class Widener:
 
     def _write_ops(self, block: Block) -> None:
         for op in block.ops:
-            if isinstance(op, scf.YieldOp):
-                continue
-            if isinstance(op, scf.ForOp):
+            if op is block.last_op:
+                break
+            if op.regions:
+                assert isinstance(op, scf.ForOp)
                 self._write_loop(op)
-            elif access_of(op) is not None:
-                self._write_access(op)
-            elif any(result in self.lanes.varying for result in op.results):
-                self._write_wide(op)
-            else:
+            elif (access := access_of(op)) is not None:
+                self._write_access(op, access)
+            elif self.lanes.varying.isdisjoint(op.results):
                 self._write_scalar(op)
+            else:
+                self._write_wide(op)
 
     def _write_scalar(self, op: Operation) -> None:
         self.put(copy_op(op, self.scalars))
@@ -212,9 +213,7 @@ class Widener:
             new.name_hint = old.name_hint
             self.vectors[old] = new
 
-    def _write_access(self, op: Operation) -> None:
-        access = access_of(op)
-        assert access is not None
+    def _write_access(self, op: Operation, access: Access) -> None:
         if self.lanes.is_uniform_access(access):
             self._write_scalar(op)
             return
