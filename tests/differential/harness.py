@@ -141,12 +141,18 @@ def program(parameters: int, body: Body) -> Program:
 
 def everywhere(arguments: Sequence[object], types: str, body: Body) -> Results:
     """The results, after checking that interpreter, machine code (fused or not) and oracle agree."""
-    made = program(len(arguments), body)
-    want = by_oracle(made, arguments)
-    assert_same(interpreted(made, arguments), want, "interpreter")
-    for fuse in (True, False):
-        compiled = Compiled(made, parse(f"main({types})"), fuse=fuse)
-        assert_same(compiled.run(arguments), want, f"compiled, fuse={fuse}")
+    return for_all([arguments], types, body)[0]
+
+
+def for_all(calls: Sequence[Sequence[object]], types: str, body: Body) -> list[Results]:
+    """`everywhere` for several calls of one program, compiled once for `types`."""
+    made = program(len(calls[0]), body)
+    want = [by_oracle(made, arguments) for arguments in calls]
+    compiled = [Compiled(made, parse(f"main({types})"), fuse=fuse) for fuse in (True, False)]
+    for arguments, expected in zip(calls, want, strict=True):
+        assert_same(interpreted(made, arguments), expected, "interpreter")
+        for engine, name in zip(compiled, ("compiled", "compiled, unfused"), strict=True):
+            assert_same(engine.run(arguments), expected, name)
     return want
 
 
