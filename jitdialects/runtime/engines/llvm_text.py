@@ -87,20 +87,20 @@ def float_text(value: float, type: Attribute) -> str:
 
 
 class _Writer:
-    """Text of one module. Types and values are looked up by identity: hashing them costs more."""
+    """Text of one module. Types, masks and values are looked up by identity: hashing them costs more."""
 
     def __init__(self) -> None:
         self.declarations: dict[str, str] = {}
-        self._types: dict[int, tuple[Attribute, str]] = {}
+        self._texts: dict[int, tuple[Attribute, str]] = {}
         self._refs: dict[SSAValue, str] = {}
         self._blocks: dict[Block, str] = {}
 
     # -- types and operands
 
     def type(self, type: Attribute) -> str:
-        known = self._types.get(id(type))
+        known = self._texts.get(id(type))
         if known is None:
-            known = self._types[id(type)] = (type, self._type(type))
+            known = self._texts[id(type)] = (type, self._type(type))
         return known[1]
 
     def _type(self, type: Attribute) -> str:
@@ -124,15 +124,33 @@ class _Writer:
             case _:
                 raise CompileError(f"llvm-text: type {type} has no form in LLVM IR")
 
+    def mask(self, mask: Attribute) -> str:
+        """The lanes that a shuffle takes."""
+        known = self._texts.get(id(mask))
+        if known is None:
+            known = self._texts[id(mask)] = (mask, self._mask(mask))
+        return known[1]
+
+    def _mask(self, mask: Attribute) -> str:
+        assert isinstance(mask, DenseArrayBase)
+        lanes = [f"i32 {lane if lane >= 0 else 'poison'}" for lane in mask.iter_values()]
+        return f"<{len(lanes)} x i32> <{', '.join(lanes)}>"
+
     def ref(self, value: SSAValue) -> str:
         known = self._refs.get(value)
-        if known is None:
+        if known is None:  # the text has not come to its definition
             owner = value.owner
             if isinstance(owner, Operation) and owner.name in _CONSTANTS:
-                known = self._constant(owner)
+                known = self._refs[value] = self._constant(owner)
             else:
-                known = f"%v{len(self._refs)}"
-            self._refs[value] = known
+                known = self.new_ref(value)
+        return known
+
+    def new_ref(self, value: SSAValue) -> str:
+        """The name of a value that is no constant."""
+        known = self._refs.get(value)
+        if known is None:
+            known = self._refs[value] = f"%v{len(self._refs)}"
         return known
 
     def typed(self, value: SSAValue) -> str:
@@ -164,7 +182,8 @@ class _Writer:
             return f"{type} {float_text(number, element)}"
 
         numbers = [n for n in value.get_values() if isinstance(n, (int, float))]
-        if value.is_splat():
+        bits = value.data.data  # 0.0 and -0.0 are equal as numbers
+        if bits == bits[: len(bits) // len(numbers)] * len(numbers):
             return f"splat ({text(numbers[0])})"
         return "<" + ", ".join(map(text, numbers)) + ">"
 
@@ -207,7 +226,7 @@ class _Writer:
         if form is None:
             raise CompileError(f"llvm-text: {op.name} has no form in LLVM IR; lower it first")
         if op.results:
-            lines.append(f"  {self.ref(op.results[0])} = {form(op, self)}")
+            lines.append(f"  {self.new_ref(op.results[0])} = {form(op, self)}")
         else:
             lines.append(f"  {form(op, self)}")
 
@@ -414,11 +433,7 @@ def _insert_value(op: Operation, w: _Writer) -> str:
 
 
 def _shuffle(op: Operation, w: _Writer) -> str:
-    mask = op.properties["mask"]
-    assert isinstance(mask, DenseArrayBase)
-    lanes = [f"i32 {lane if lane >= 0 else 'poison'}" for lane in mask.iter_values()]
-    operands = ", ".join(map(w.typed, op.operands))
-    return f"shufflevector {operands}, <{len(lanes)} x i32> <{', '.join(lanes)}>"
+    return f"shufflevector {', '.join(map(w.typed, op.operands))}, {w.mask(op.properties['mask'])}"
 
 
 def _call(op: Operation, w: _Writer) -> str:
