@@ -94,6 +94,20 @@ def split(loop: scf.ForOp, factor: int, math: IndexMath) -> tuple[Index, Index]:
     return math.add(lower, math.mul(math.sub(trips, rest), step)), rest
 
 
+def erase_with_bounds(loop: scf.ForOp) -> None:
+    """Erase `loop`, and the arithmetic that was there for its bounds only."""
+    unused = list(loop.operands[:3])
+    Rewriter.erase_op(loop)
+    while unused:
+        value = unused.pop()
+        op = value.owner
+        if isinstance(op, Block) or op.parent is None or value.first_use is not None:
+            continue
+        if op.name.startswith("arith.") and len(op.results) == 1:
+            unused += op.operands
+            Rewriter.erase_op(op)
+
+
 def defined_outside(value: SSAValue, loop: Operation) -> bool:
     """True if `value` exists before `loop` starts."""
     owner = value.owner
