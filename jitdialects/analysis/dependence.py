@@ -24,6 +24,7 @@ from jitdialects.analysis.memory import (
     may_alias,
     root_of,
 )
+from jitdialects.dialects.interfaces import name_of
 
 LinearForm = tuple[Mapping[SSAValue, int], int]
 """Coefficients of values, none zero, and a constant."""
@@ -64,7 +65,7 @@ def carried_dependence(loop: scf.ForOp) -> str | None:
     body = body_of(block)
     unknown = body.unknown_effect
     if unknown is not None:
-        return f"the effects of {unknown.name} are not known"
+        return f"the effects of {name_of(unknown)} are not known"
     accesses = [a for a in body.accesses if not _is_private(a.base, block)]
     for first, second in combinations_with_replacement(accesses, 2):
         if not (first.is_store or second.is_store):

@@ -20,6 +20,8 @@ from xdsl.ir import Block, BlockArgument, Operation, OpResult, Region, SSAValue
 from xdsl.traits import IsolatedFromAbove
 from xdsl.utils.exceptions import VerifyException
 
+from jitdialects.dialects.interfaces import has_trait, name_of
+
 
 def check_dominance(op: Operation) -> None:
     """Raise `VerifyException`, naming value and user, if a use inside `op` is not dominated."""
@@ -27,7 +29,7 @@ def check_dominance(op: Operation) -> None:
 
 
 def _check_regions(op: Operation, outer: set[SSAValue]) -> None:
-    visible = set[SSAValue]() if op.has_trait(IsolatedFromAbove) else outer
+    visible = set[SSAValue]() if has_trait(op, IsolatedFromAbove) else outer
     for region in op.regions:
         _check_region(region, visible)
 
@@ -64,7 +66,7 @@ def _check_block(block: Block, visible: set[SSAValue]) -> list[SSAValue]:
 
 
 def _refuse(value: SSAValue, user: Operation) -> None:
-    message = f"{_describe(value)} does not dominate its use by '{user.name}'"
+    message = f"{_describe(value)} does not dominate its use by '{name_of(user)}'"
     user.emit_error(message, VerifyException(message))
 
 
@@ -72,7 +74,7 @@ def _describe(value: SSAValue) -> str:
     name = f"value '%{value.name_hint}', " if value.name_hint else ""
     match value:
         case OpResult():
-            return f"{name}result {value.index} of '{value.op.name}'"
+            return f"{name}result {value.index} of '{name_of(value.op)}'"
         case BlockArgument():
             return f"{name}argument {value.index} of a block"
         case _:

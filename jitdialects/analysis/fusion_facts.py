@@ -10,14 +10,14 @@ from __future__ import annotations
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
-from jitdialects.dialects.interfaces import Contraction, Elementwise, Reduction
+from jitdialects.dialects.interfaces import Contraction, Elementwise, Reduction, has_trait
 
 
 def is_counted(op: Operation) -> bool:
     """Whether `op` counts as an operator of the program."""
     if op.name in ("tssa.cast", "tssa.insert"):
         return op.name == "tssa.insert"
-    return any(op.has_trait(kind) for kind in (Elementwise, Reduction, Contraction))
+    return any(has_trait(op, kind) for kind in (Elementwise, Reduction, Contraction))
 
 
 def count_operators(module: ModuleOp) -> tuple[int, int]:

@@ -15,13 +15,15 @@ from typing import TypeAlias
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.traits import IsolatedFromAbove
 
+from jitdialects.dialects.interfaces import has_trait
+
 Range: TypeAlias = tuple[int, int]
 """First and last position, both included."""
 
 
 def reads_of(op: Operation) -> Iterable[SSAValue]:
     """The values that `op` or its regions read; values of the regions themselves included."""
-    if not op.regions or op.has_trait(IsolatedFromAbove):
+    if not op.regions or has_trait(op, IsolatedFromAbove):
         return op.operands
     return (value for inner in op.walk() for value in inner.operands)
 

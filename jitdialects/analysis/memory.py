@@ -21,6 +21,7 @@ from xdsl.ir import Attribute, BlockArgument, Operation, OpResult, SSAValue
 from xdsl.traits import Pure
 
 from jitdialects.analysis.bounds import constant_of
+from jitdialects.dialects.interfaces import has_trait
 from jitdialects.dialects.loop import NOALIAS
 
 _FRESH = frozenset({"memref.alloca", "memref.alloc"})
@@ -98,12 +99,12 @@ def memref_type(memref: SSAValue) -> MemRefType[Attribute]:
 
 def is_pure(op: Operation) -> bool:
     """No effect, and no result that depends on when it runs."""
-    return op.name.startswith(("arith.", "math.")) or op.has_trait(Pure)
+    return op.name.startswith(("arith.", "math.")) or has_trait(op, Pure)
 
 
 def has_known_effect(op: Operation) -> bool:
     """`op`, its regions aside, touches no memory but by being an `access_of`."""
-    return op.name in _KNOWN or op.name.startswith(("arith.", "math.")) or op.has_trait(Pure)
+    return op.name in _KNOWN or op.name.startswith(("arith.", "math.")) or has_trait(op, Pure)
 
 
 def root_of(memref: SSAValue) -> SSAValue:

@@ -27,7 +27,13 @@ from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
 from jitdialects.analysis.liveness import Liveness, Range, overlaps
 from jitdialects.bytecode import dims
 from jitdialects.bytecode.dims import Apply, Dim, Symbol
-from jitdialects.dialects.interfaces import Contraction, Elementwise, Reduction, ShapeOnly
+from jitdialects.dialects.interfaces import (
+    Contraction,
+    Elementwise,
+    Reduction,
+    ShapeOnly,
+    has_trait,
+)
 from jitdialects.dialects.tssa_types import buffer_element_type, shape_of, tensor_of
 
 ALIGNMENT = 64
@@ -90,7 +96,7 @@ class Edge:
 
 def is_view(op: Operation) -> bool:
     """Whether the result of `op` is its operand's memory in another arrangement."""
-    return op.has_trait(ShapeOnly) and op.name != "tssa.broadcast"
+    return has_trait(op, ShapeOnly) and op.name != "tssa.broadcast"
 
 
 def is_whole(value: SSAValue) -> bool:
@@ -328,7 +334,7 @@ def may_overwrite(group: Operation, value: SSAValue, roots: dict[SSAValue, Root]
     if result is None or not result.operands or value not in roots:
         return False
     tensor = result.operands[0].type
-    if any(op.has_trait(Contraction) or op.has_trait(Reduction) for op in body.ops):
+    if any(has_trait(op, Contraction) or has_trait(op, Reduction) for op in body.ops):
         return False
     for inner, outer in zip(body.args, group.operands, strict=False):
         if roots.get(outer) is not roots[value]:
@@ -337,7 +343,7 @@ def may_overwrite(group: Operation, value: SSAValue, roots: dict[SSAValue, Root]
             return False
         for use in inner.uses:
             reader = use.operation
-            in_step = reader.has_trait(Elementwise) or reader is result
+            in_step = has_trait(reader, Elementwise) or reader is result
             if not in_step and not (reader.name == "tssa.insert" and use.index == 0):
                 return False
     return True

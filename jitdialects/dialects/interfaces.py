@@ -6,6 +6,7 @@ for upstream operations, looks the name up: an embedding compiler may hold its o
 
 from __future__ import annotations
 
+from xdsl.dialects.builtin import UnregisteredOp
 from xdsl.ir import Operation
 from xdsl.traits import OpTrait
 
@@ -30,8 +31,19 @@ _LANE_BY_LANE_DIALECTS = ("arith.", "math.")
 _ARITH_EXCEPTIONS = frozenset({"arith.constant"})
 
 
+def has_trait(op: Operation, trait: type[OpTrait]) -> bool:
+    """Whether `op` says so itself. An operation of a dialect that is not loaded promises nothing (xDSL's
+    `Operation.has_trait` would say yes to anything)."""
+    return op.has_trait(trait, value_if_unregistered=False)
+
+
+def name_of(op: Operation) -> str:
+    """The name for messages, also of an operation whose dialect is not loaded."""
+    return op.op_name.data if isinstance(op, UnregisteredOp) else op.name
+
+
 def is_elementwise(op: Operation) -> bool:
     """True for `Elementwise` operations and for upstream ones that map over vectors lane by lane."""
-    if op.has_trait(Elementwise):
+    if has_trait(op, Elementwise):
         return True
     return op.name.startswith(_LANE_BY_LANE_DIALECTS) and op.name not in _ARITH_EXCEPTIONS

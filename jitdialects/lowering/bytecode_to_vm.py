@@ -27,6 +27,7 @@ from xdsl.ir import Attribute, Block, Operation
 from jitdialects.bytecode.program import Constant, Function, Instruction, Program
 from jitdialects.bytecode.verifier import verify
 from jitdialects.dialects import vm
+from jitdialects.dialects.interfaces import name_of
 from jitdialects.dialects.vm_attributes import ConstantAttr, RegistersAttr, to_attribute
 from jitdialects.errors import BytecodeError
 
@@ -52,7 +53,7 @@ def module_to_program(module: ModuleOp) -> Program:
             constants = tuple(c.data for c in operation.constants)
         else:
             raise BytecodeError(
-                f"'{operation.name}' is not part of a vm module; it has one vm.pool, first, and "
+                f"'{name_of(operation)}' is not part of a vm module; it has one vm.pool, first, and "
                 "vm.func operations"
             )
     program = Program(constants, tuple(functions))

@@ -37,6 +37,7 @@ from xdsl.utils.exceptions import DiagnosticException
 from xdsl.utils.target import Target
 
 from jitdialects.analysis.memory import is_pure, memref_type
+from jitdialects.dialects.interfaces import name_of
 from jitdialects.dialects.loop import NestOp
 from jitdialects.lowering.c_operations import FUNCTIONS, HELPERS, OPERATORS, c_type, literal
 
@@ -153,7 +154,7 @@ class CFunction:
         return name
 
     def refuse(self, op: Operation, why: str) -> DiagnosticException:
-        return DiagnosticException(f"the C view cannot show {op.name}: {why}")
+        return DiagnosticException(f"the C view cannot show {name_of(op)}: {why}")
 
     # ---- arguments
 

@@ -23,7 +23,7 @@ from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import PassFailedException
 
 from jitdialects.analysis.splats import Table, splat_of
-from jitdialects.dialects.interfaces import Contraction, Reduction
+from jitdialects.dialects.interfaces import Contraction, Reduction, has_trait
 from jitdialects.dialects.tssa import ConstantOp, GroupOp, InsertOp
 from jitdialects.dialects.tssa_types import shape_of
 from jitdialects.lowering.emitter import Emitter
@@ -39,10 +39,10 @@ def lower_group(at: Emitter, group: GroupOp) -> None:
             "convert-tssa-to-loop: a tssa.group yields tensors; run tssa-bufferize first"
         )
     for op in group.block.ops:
-        if op.has_trait(Contraction):
+        if has_trait(op, Contraction):
             lower = lower_dot if len(shape_of(op.operands[1])) == 1 else lower_matmul
             return lower(at, group, op)
-        if op.has_trait(Reduction):
+        if has_trait(op, Reduction):
             return lower_reduction(at, group, op)
         if isinstance(op, InsertOp):
             return lower_insert(at, group, op)

@@ -45,6 +45,7 @@ from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
 from xdsl.traits import IsolatedFromAbove
 from xdsl.utils.exceptions import PassFailedException
 
+from jitdialects.dialects.interfaces import has_trait
 from jitdialects.dialects.interned import INDEX, i64_array, integer_attr, vector_type
 
 PTR = LLVMPointerType()
@@ -390,7 +391,7 @@ class Conversion:
                 elif op.name == _CAST:
                     self._fold_cast(op)
                 for inner in op.regions:
-                    if op.has_trait(IsolatedFromAbove):
+                    if has_trait(op, IsolatedFromAbove):
                         Conversion(self._table).run(inner)
                     else:
                         self._walk(inner)

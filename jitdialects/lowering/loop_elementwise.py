@@ -23,7 +23,7 @@ from xdsl.utils.exceptions import PassFailedException
 from jitdialects.analysis.splats import Table, numbers_of, splat_of
 from jitdialects.bytecode import dims
 from jitdialects.bytecode.dims import Shape
-from jitdialects.dialects.interfaces import Elementwise
+from jitdialects.dialects.interfaces import Elementwise, has_trait
 from jitdialects.dialects.loop import PARALLEL
 from jitdialects.dialects.tssa import GroupOp, InsertOp, SizeOp
 from jitdialects.dialects.tssa_types import shape_of, tensor_of
@@ -67,7 +67,7 @@ class Body:
         assert isinstance(op, Operation)
         if op.name == "tssa.broadcast":
             return self.element(op.operands[0], self._broadcast_indices(op, indices))
-        if op.has_trait(Elementwise):
+        if has_trait(op, Elementwise):
             operands = [self.element(v, indices) for v in op.operands]
             return emit_scalar(self.at, op, operands, element_of(tensor))
         if isinstance(op, SizeOp):

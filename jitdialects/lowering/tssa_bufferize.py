@@ -44,7 +44,7 @@ from xdsl.utils.exceptions import PassFailedException
 from jitdialects.analysis.layout import Layout, contiguous, layout_of
 from jitdialects.analysis.storage import Edge, Root, Storage, StoragePlan, is_view
 from jitdialects.bytecode.dims import Dim, Shape
-from jitdialects.dialects.interfaces import Contraction, Reduction
+from jitdialects.dialects.interfaces import Contraction, Reduction, has_trait
 from jitdialects.dialects.loop import NOALIAS
 from jitdialects.dialects.tssa import GroupOp, YieldOp
 from jitdialects.dialects.tssa_types import DimsAttr, buffer_element_type, shape_of, tensor_of
@@ -139,10 +139,10 @@ def operands_to_copy(
             layout = layout_of(outer, strided)
             shape = shape_of(operand)
             assert layout is not None
-            reduces_all = inner.has_trait(Reduction) and not shape_of(inner.results[0])
+            reduces_all = has_trait(inner, Reduction) and not shape_of(inner.results[0])
             if reduces_all and len(shape) > 1 and not layout.is_contiguous(shape):
                 out.append(operand.index)
-            if inner.has_trait(Contraction) and position == 1 and layout.strides[-1] != 1:
+            if has_trait(inner, Contraction) and position == 1 and layout.strides[-1] != 1:
                 out.append(operand.index)
     return out
 

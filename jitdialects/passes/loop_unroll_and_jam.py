@@ -37,6 +37,7 @@ from jitdialects.analysis.memory import (
     may_alias,
     root_of,
 )
+from jitdialects.dialects.interfaces import name_of
 from jitdialects.passes.index_math import Index, IndexMath, before
 from jitdialects.passes.loop_rewrite import (
     copy_op,
@@ -81,7 +82,7 @@ def refusal(loop: scf.ForOp, body: Body, lanes: Lanes) -> str | None:
         return "its step is not a positive constant"
     unknown = unknown_operation(body)
     if unknown is not None:
-        return f"{unknown.name} cannot be copied side by side"
+        return f"{name_of(unknown)} cannot be copied side by side"
     if not has_uniform_bounds(body, lanes):
         return "the bounds of an inner loop depend on its index"
     return None if is_parallel(loop) else carried_dependence(loop)

@@ -44,14 +44,13 @@ from jitdialects.analysis.bounds import constant_extent, constant_of, extent_at_
 from jitdialects.analysis.dependence import carried_dependence
 from jitdialects.analysis.lanes import Lanes, lanes_of
 from jitdialects.analysis.memory import Access, access_of
-from jitdialects.dialects.interfaces import is_elementwise
+from jitdialects.dialects.interfaces import is_elementwise, name_of
 from jitdialects.dialects.interned import INDEX, splat_attr, vector_type
 from jitdialects.dialects.loop import KIND, PARALLEL, Schedule
 from jitdialects.dialects.upstream import ARITH_ON_VECTORS
 from jitdialects.passes.index_math import Index, IndexMath, before
 from jitdialects.passes.loop_rewrite import (
     copy_op,
-    erase_with_bounds,
     is_innermost,
     is_parallel,
     loops_innermost_first,
@@ -129,7 +128,7 @@ def refusal(loop: scf.ForOp, body: Body, lanes: Lanes) -> str | None:
         return "its step is not 1"
     unknown = unknown_operation(body)
     if unknown is not None:
-        return f"{unknown.name} has no form on vectors"
+        return f"{name_of(unknown)} has no form on vectors"
     if not has_scalar_accesses(body):
         return "its body works on vectors already"
     if not has_uniform_bounds(body, lanes):
@@ -344,7 +343,7 @@ def vectorize(loop: scf.ForOp, body: Body, lanes: Lanes, width: int) -> None:
         elif middle != lower:
             _add_loop(widener, lower, middle, schedule)
     if rest == 0:
-        erase_with_bounds(loop)
+        Rewriter.erase_op(loop)
     elif may_trap(body, lanes):
         loop.operands[0] = math.value(middle)
         set_schedule(loop, schedule)
@@ -353,7 +352,7 @@ def vectorize(loop: scf.ForOp, body: Body, lanes: Lanes, width: int) -> None:
             widener.write(math.value(middle), None, math.value(rest))
         else:
             _add_loop(widener, middle, upper, schedule.without("unroll"), masked=True)
-        erase_with_bounds(loop)
+        Rewriter.erase_op(loop)
 
 
 def _add_loop(

@@ -19,12 +19,13 @@ from xdsl.ir import BlockArgument, Operation, OpResult, Region, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.traits import IsTerminator, is_side_effect_free
 
+from jitdialects.dialects.interfaces import has_trait
 from jitdialects.passes.branches import edges, incoming, stop_passing
 
 
 def is_needed_for_itself(op: Operation) -> bool:
     """Terminators, and whatever may do more than give results."""
-    return op.has_trait(IsTerminator) or not is_side_effect_free(op)
+    return has_trait(op, IsTerminator) or not is_side_effect_free(op)
 
 
 def is_removable_argument(argument: BlockArgument) -> bool:

@@ -24,7 +24,7 @@ from xdsl.passes import ModulePass
 from jitdialects.analysis.dominance import postorder
 from jitdialects.bytecode.dims import product
 from jitdialects.dialects.constants import constant_array, constant_op
-from jitdialects.dialects.interfaces import Elementwise
+from jitdialects.dialects.interfaces import Elementwise, has_trait
 from jitdialects.dialects.tssa_types import DimsAttr, dtype_of, shape_of
 from jitdialects.passes.exact_numpy import Array, evaluate
 
@@ -56,7 +56,7 @@ def folded(op: Operation) -> Array | None:
     """The elements of the result of `op`, where they are known and few."""
     if op.name == "tssa.size":
         return _known_size(op)
-    elementwise = op.has_trait(Elementwise)
+    elementwise = has_trait(op, Elementwise)
     if not elementwise and op.name not in _MOVES:
         return None
     operands = [known_array(v) for v in op.operands]

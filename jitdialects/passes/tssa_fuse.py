@@ -26,7 +26,7 @@ from xdsl.passes import ModulePass
 
 from jitdialects.analysis.splats import splat_of
 from jitdialects.bytecode.dims import Shape
-from jitdialects.dialects.interfaces import Contraction, Elementwise, ShapeOnly
+from jitdialects.dialects.interfaces import Contraction, Elementwise, ShapeOnly, has_trait
 from jitdialects.dialects.tssa import GroupOp, YieldOp
 from jitdialects.dialects.tssa_types import shape_of
 
@@ -70,12 +70,12 @@ def is_computing(op: Operation) -> bool:
     """Whether `op` ends in a group: it writes a buffer of its own, unlike reshape, transpose, extract."""
     if not op.name.startswith("tssa.") or op.name in ("tssa.group", "tssa.yield"):
         return False
-    return not op.has_trait(ShapeOnly) or op.name == "tssa.broadcast"
+    return not has_trait(op, ShapeOnly) or op.name == "tssa.broadcast"
 
 
 def is_pointwise(op: Operation) -> bool:
     """Whether element i of the result needs only element i (or one broadcast to it) of the operands."""
-    return op.has_trait(Elementwise) or op.name == "tssa.broadcast"
+    return has_trait(op, Elementwise) or op.name == "tssa.broadcast"
 
 
 def is_constant(op: Operation) -> bool:
@@ -88,7 +88,7 @@ def is_duplicable(op: Operation) -> bool:
     cheap arithmetic on rank 0, which a nest does once, outside its loops."""
     if is_constant(op) or op.name == "tssa.broadcast":
         return True
-    return op.has_trait(Elementwise) and op.name not in DEAR and not shape_of(op.results[0])
+    return has_trait(op, Elementwise) and op.name not in DEAR and not shape_of(op.results[0])
 
 
 def users_of(op: Operation) -> Iterable[Operation]:
@@ -106,7 +106,7 @@ def are_in_one_block(producer: Operation, group: Candidate) -> bool:
 
 def can_be_inside(producer: Operation) -> bool:
     """Sums and insertions are groups of their own."""
-    return is_pointwise(producer) or is_constant(producer) or producer.has_trait(Contraction)
+    return is_pointwise(producer) or is_constant(producer) or has_trait(producer, Contraction)
 
 
 def have_one_iteration_space(producer: Operation, group: Candidate) -> bool:
@@ -123,11 +123,11 @@ def feeds_pointwise_members_only(producer: Operation, group: Candidate) -> bool:
 
 def contraction_comes_first(producer: Operation, group: Candidate) -> bool:
     """A group has at most one product, and nothing but an elementwise epilogue after it."""
-    if not producer.has_trait(Contraction):
+    if not has_trait(producer, Contraction):
         return True
     return (
         shape_of(producer.results[0]) == group.shape
-        and not any(op.has_trait(Contraction) for op in group.members)
+        and not any(has_trait(op, Contraction) for op in group.members)
         and not any(user.name == "tssa.broadcast" for user in users_of(producer))
     )
 

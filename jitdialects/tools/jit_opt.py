@@ -255,6 +255,13 @@ def main(args: Sequence[str] | None = None) -> int:
         except (DiagnosticException, ParseError, Error) as error:
             _report(error, tool.get_input_name(), tool.stage)
             return 1
+        except UnicodeDecodeError as error:
+            where = f"{tool.get_input_name()}: error: byte {error.start} is not UTF-8 text"
+            print(f"{where}; bytecode files end in .jbc, or use -f jbc", file=sys.stderr)
+            return 1
+        except RecursionError:
+            print(f"{tool.get_input_name()}: error: nested too deeply", file=sys.stderr)
+            return 1
     except UsageError as error:
         print(f"jit-opt: error: {error}", file=sys.stderr)
         return 2

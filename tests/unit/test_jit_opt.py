@@ -94,3 +94,23 @@ def test_an_unknown_target_of_the_pipeline(
     for more in ([], ["--verify-each"]):
         assert main([str(tmp_path / "p.jasm"), "-p", passes, *more]) != 0
         assert "unknown target 'gpu'; known: cpu" in capsys.readouterr().err
+
+
+def test_a_file_that_is_no_text_is_one_sentence(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "p.mlir"
+    path.write_bytes(b"func.func @f() { \xff }")
+    assert main([str(path)]) == 1
+    assert capsys.readouterr().err == (
+        f"{path}: error: byte 17 is not UTF-8 text; bytecode files end in .jbc, or use -f jbc\n"
+    )
+
+
+def test_input_that_is_nested_too_deeply_is_one_sentence(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "p.mlir"
+    path.write_text('"builtin.module"() ({\n' * 3000 + "}) : () -> ()\n" * 3000)
+    assert main([str(path)]) == 1
+    assert capsys.readouterr().err == f"{path}: error: nested too deeply\n"
