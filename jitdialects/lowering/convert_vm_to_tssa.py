@@ -39,7 +39,6 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.dialects.cf import BranchOp, ConditionalBranchOp
 from xdsl.dialects.func import FuncOp, ReturnOp
-from xdsl.dialects.tensor import ExtractOp as TensorExtractOp
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import PassFailedException
@@ -416,7 +415,10 @@ class _Emitter:
     ) -> None:
         """`cf.cond_br` to block `then` or to `otherwise`, which is block `number` or one without
         arguments."""
-        scalar = self._emit_op(TensorExtractOp(condition, (), i1))
+        # A dialect that straight-line programs do not load.
+        from xdsl.dialects.tensor import ExtractOp
+
+        scalar = self._emit_op(ExtractOp(condition, (), i1))
         passed = self._passed(then, state)
         rest = [] if number is None else self._passed(number, state)
         op = ConditionalBranchOp(scalar, self.blocks[then], passed, otherwise, rest)

@@ -124,13 +124,14 @@ def copy_op(op: Operation, values: dict[SSAValue, SSAValue]) -> Operation:
     """A copy of `op`, which has no regions, under `values`; its results are added to them."""
     new = op.create(
         operands=[values.get(operand, operand) for operand in op.operands],
-        result_types=op.result_types,
+        result_types=[result.type for result in op.results],
         properties=op.properties,
         attributes=op.attributes,
         location=op.location,
     )
     for old, result in zip(op.results, new.results, strict=True):
-        result.name_hint = old.name_hint
+        if old.name_hint is not None:
+            result.name_hint = old.name_hint
         values[old] = result
     return new
 

@@ -51,6 +51,7 @@ from jitdialects.dialects.upstream import ARITH_ON_VECTORS
 from jitdialects.passes.index_math import Index, IndexMath, before
 from jitdialects.passes.loop_rewrite import (
     copy_op,
+    erase_with_bounds,
     is_innermost,
     is_parallel,
     loops_innermost_first,
@@ -343,7 +344,7 @@ def vectorize(loop: scf.ForOp, body: Body, lanes: Lanes, width: int) -> None:
         elif middle != lower:
             _add_loop(widener, lower, middle, schedule)
     if rest == 0:
-        Rewriter.erase_op(loop)
+        erase_with_bounds(loop)
     elif may_trap(body, lanes):
         loop.operands[0] = math.value(middle)
         set_schedule(loop, schedule)
@@ -352,7 +353,7 @@ def vectorize(loop: scf.ForOp, body: Body, lanes: Lanes, width: int) -> None:
             widener.write(math.value(middle), None, math.value(rest))
         else:
             _add_loop(widener, middle, upper, schedule.without("unroll"), masked=True)
-        Rewriter.erase_op(loop)
+        erase_with_bounds(loop)
 
 
 def _add_loop(
