@@ -2,6 +2,8 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+CHECK_PYTHON := import sys; sys.version_info >= (3, 11) or sys.exit("Python 3.11 or newer is needed, \
+this is %d.%d; choose another: make PYTHON=python3.12" % sys.version_info[:2])
 
 .PHONY: test demo test-mlir lint clean
 
@@ -24,6 +26,7 @@ lint: $(VENV)/dev.stamp
 	$(BIN)/pyright
 
 $(VENV)/pip.stamp: pyproject.toml
+	@test -x $(BIN)/pip || $(PYTHON) -c '$(CHECK_PYTHON)'
 	test -x $(BIN)/pip || $(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install -qq --upgrade pip
 	touch $@
