@@ -34,6 +34,7 @@ from jitdialects.analysis.memory import (
     access_of,
     has_known_effect,
     is_fresh,
+    memref_type,
     overlap_possible,
     root_of,
 )
@@ -86,12 +87,25 @@ def is_alone(address: Address, accesses: Sequence[Access], others: Sequence[Acce
     return not any(overlap_possible(accesses[0], other) for other in others)
 
 
-def is_touchable(address: Address, loop: scf.ForOp) -> bool:
-    """Reading and writing the address around the loop is safe even if the loop never runs.
+def is_touchable(access: Access, loop: scf.ForOp) -> bool:
+    """Reading and writing the place of `access` around the loop is safe even if the loop never runs.
 
-    That holds for memory allocated here, and for any address if the loop is known to run.
+    That holds for places known to lie inside memory allocated here, and for any address if the loop is
+    known to run.
     """
-    return is_fresh(root_of(address.base)) or (constant_trip_count(loop) or 0) > 0
+    if (constant_trip_count(loop) or 0) > 0:
+        return True
+    return is_fresh(root_of(access.base)) and is_inside(access)
+
+
+def is_inside(access: Access) -> bool:
+    """All indices are constants within the static sizes of the memref."""
+    sizes = memref_type(access.base).get_shape()
+    for axis, (index, size) in enumerate(zip(access.indices, sizes, strict=True)):
+        first, extent = constant_of(index), access.lanes if axis == len(sizes) - 1 else 1
+        if first is None or not 0 <= first <= size - extent:
+            return False
+    return True
 
 
 def accumulators_of(loop: scf.ForOp, effects: Effects) -> dict[Address, list[Access]]:
@@ -112,7 +126,7 @@ def accumulators_of(loop: scf.ForOp, effects: Effects) -> dict[Address, list[Acc
         if (
             is_read_first(accesses)
             and is_alone(address, accesses, others)
-            and is_touchable(address, loop)
+            and is_touchable(accesses[0], loop)
         ):
             chosen[address] = accesses
     return chosen

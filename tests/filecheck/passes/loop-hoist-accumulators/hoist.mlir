@@ -90,6 +90,41 @@ func.func @do_not_touch_memory_of_others_in_zero_iterations(%x: memref<?xf32>, %
   func.return
 }
 
+// The same for memory of our own at a place that need not exist (llvm/llvm-project#223232).
+// CHECK-LABEL: func.func @do_not_touch_an_unknown_place_in_zero_iterations
+// CHECK-NOT:     memref.load
+// CHECK:         scf.for %i = %c0 to %n step %c1 {
+// CHECK:           memref.load %p[%k]
+func.func @do_not_touch_an_unknown_place_in_zero_iterations(%x: memref<?xf32>, %n: index, %k: index) -> f32 {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %p = memref.alloca() : memref<4xf32>
+  scf.for %i = %c0 to %n step %c1 {
+    %v = memref.load %x[%i] : memref<?xf32>
+    %s = memref.load %p[%k] : memref<4xf32>
+    %t = arith.addf %s, %v : f32
+    memref.store %t, %p[%k] : memref<4xf32>
+  }
+  %r = memref.load %p[%c0] : memref<4xf32>
+  func.return %r : f32
+}
+
+// CHECK-LABEL: func.func @do_not_touch_memory_of_unknown_size_in_zero_iterations
+// CHECK:         scf.for %i = %c0 to %n step %c1 {
+// CHECK:           memref.load %p[%c0]
+func.func @do_not_touch_memory_of_unknown_size_in_zero_iterations(%x: memref<?xf32>, %n: index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %p = memref.alloca(%n) : memref<?xf32>
+  scf.for %i = %c0 to %n step %c1 {
+    %v = memref.load %x[%i] : memref<?xf32>
+    %s = memref.load %p[%c0] : memref<?xf32>
+    %t = arith.addf %s, %v : f32
+    memref.store %t, %p[%c0] : memref<?xf32>
+  }
+  func.return
+}
+
 // CHECK-LABEL: func.func @do_not_hoist_what_may_alias
 // CHECK-NOT:     iter_args
 // CHECK:         func.return
