@@ -40,6 +40,7 @@ def test_accepts_a_value_from_the_dominating_block() -> None:
 
 
 def test_refuses_a_value_from_one_arm_at_the_join() -> None:
+    """apache/tvm#20191: what one branch makes does not exist after the other."""
     with pytest.raises(VerifyException, match="value '%y', result 0 of 'test.op'.*by 'test.op'"):
         check_dominance(parse(DIAMOND.format(used="%y")))
 

@@ -61,6 +61,7 @@ def test_an_unknown_command_is_an_error_of_the_test(tmp_path: Path) -> None:
     ],
 )
 def test_lint_rejects_a_directive_that_checks_nothing(line: str) -> None:
+    """llvm/llvm-project#54679, #93674, llvm/circt#9286: with a typo or without its colon, it is prose."""
     (problem,) = lint(GOOD + line + "\n")
     assert problem.startswith("line 6: ")
 

@@ -154,6 +154,7 @@ func.func @do_not_jam_triangles(%a: index, %n: index) {
   func.return
 }
 
+// inducer/loopy#600
 // CHECK-LABEL: func.func @do_not_jam_dependent_iterations
 // CHECK:         loop.remark = "loop-unroll-and-jam: %x is written and used again over 1 iterations"
 func.func @do_not_jam_dependent_iterations(%x: memref<?xf32>, %a: index, %n: index) {

@@ -41,7 +41,7 @@ func.func @count_that_divides(%x: memref<?xf32>, %v: f32) {
   func.return
 }
 
-// The factor may be larger than the count: the loop dissolves into that many copies.
+// The factor may be larger than the count: the loop dissolves into that many copies (Xilinx/mlir-aie#1556).
 // CHECK-LABEL: func.func @count_below_the_factor
 // CHECK-NOT:     scf.for
 // CHECK-COUNT-3: memref.store
@@ -57,6 +57,7 @@ func.func @count_below_the_factor(%x: memref<?xf32>, %v: f32) {
   func.return
 }
 
+// llvm/llvm-project#223232
 // CHECK-LABEL: func.func @zero_iterations
 // CHECK-NOT:     memref.store
 // CHECK:         func.return
@@ -69,7 +70,8 @@ func.func @zero_iterations(%x: memref<?xf32>, %v: f32) {
   func.return
 }
 
-// Seven iterations from -3: the bound of the first loop is below zero, and compared as a signed number.
+// Seven iterations from -3: the bound of the first loop is below zero, and compared as a signed number
+// (llvm/llvm-project#223233).
 // CHECK-LABEL: func.func @from_below_zero
 // CHECK:         %[[ONE:[0-9]+]] = arith.constant 1 : index
 // CHECK:         scf.for %i = %{{.*}} to %[[ONE]] step %{{.*}} {
@@ -95,6 +97,7 @@ func.func @counts_in_i32(%lower: i32, %upper: i32, %step: i32) {
   func.return
 }
 
+// llvm/llvm-project#75758
 // CHECK-LABEL: func.func @do_not_divide_by_a_zero_step
 // CHECK:         scf.for %i = %lower to %upper step %zero {
 // CHECK-NEXT:    } {loop.remark = "loop-unroll: its step is not positive"}

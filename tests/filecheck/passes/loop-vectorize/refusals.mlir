@@ -150,7 +150,7 @@ func.func @do_not_load_bits(%X: memref<?xi1>, %n: index) {
   func.return
 }
 
-// Without a kind, independence must be proved: write a[i + 1], read a[i].
+// Without a kind, independence must be proved: write a[i + 1], read a[i] (inducer/loopy#600).
 // CHECK-LABEL: func.func @do_not_ignore_an_offset
 // CHECK:         loop.remark = "loop-vectorize: %X is written and used again over 1 iterations"
 func.func @do_not_ignore_an_offset(%X: memref<?xf32>, %n: index) {

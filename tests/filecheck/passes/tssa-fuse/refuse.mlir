@@ -24,6 +24,7 @@ func.func @do_not_fuse_a_sum_into_its_consumer(%x: tensor<4x8xf32>) -> tensor<4x
   func.return %b : tensor<4xf32>
 }
 
+// What is written at an offset is read at another place (inducer/loopy#600).
 // CHECK-LABEL: func.func @do_not_fuse_an_insertion_into_its_consumer
 // CHECK:         tssa.insert
 // CHECK-NEXT:    tssa.yield
