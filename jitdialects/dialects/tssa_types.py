@@ -6,6 +6,7 @@ types carry none. bool is `i1` in tensors and a byte in buffers; `f64` of rank 0
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import cast
 
 from xdsl.dialects.builtin import (
@@ -118,9 +119,15 @@ _DTYPES: dict[Attribute, str] = {element: name for name, element in ELEMENT_TYPE
 
 def tensor_type(dtype: DType, shape: Shape) -> TensorType[Attribute]:
     """The canonical type: sizes that are expressions are `?` with `#tssa.dims`."""
+    return _tensor_type(ELEMENT_TYPES[dtype.name], tuple(shape))
+
+
+@lru_cache(4096)
+def _tensor_type(element: Attribute, shape: Shape) -> TensorType[Attribute]:
+    """Made once for each shape, as everything in `dialects.interned`."""
     static = [DYNAMIC_INDEX if not isinstance(s, int) else s for s in shape]
-    encoding = DimsAttr(tuple(shape)) if DYNAMIC_INDEX in static else NoneAttr()
-    return TensorType(ELEMENT_TYPES[dtype.name], static, encoding)
+    encoding = DimsAttr(shape) if DYNAMIC_INDEX in static else NoneAttr()
+    return TensorType(element, static, encoding)
 
 
 def tensor_of(value: SSAValue | Attribute) -> TensorType[Attribute]:
