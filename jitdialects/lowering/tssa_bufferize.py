@@ -44,7 +44,7 @@ from xdsl.utils.exceptions import PassFailedException
 from jitdialects.analysis.layout import Layout, contiguous, layout_of
 from jitdialects.analysis.storage import Edge, Root, Storage, StoragePlan, is_view
 from jitdialects.bytecode.dims import Dim, Shape
-from jitdialects.dialects.interfaces import Contraction, Reduction, has_trait
+from jitdialects.dialects.interfaces import Contraction, Reduction, has_trait, name_of
 from jitdialects.dialects.loop import NOALIAS
 from jitdialects.dialects.tssa import GroupOp, YieldOp
 from jitdialects.dialects.tssa_types import DimsAttr, buffer_element_type, shape_of, tensor_of
@@ -63,7 +63,7 @@ class TssaBufferizePass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for function in op.ops:
-            if isinstance(function, FuncOp) and _has_tensors(function):
+            if isinstance(function, FuncOp) and function.body.blocks and _has_tensors(function):
                 check_groups(function)
                 copy_what_cannot_be_viewed(function)
                 Bufferizer(function).run()
@@ -82,6 +82,11 @@ def check_groups(function: FuncOp) -> None:
                 raise PassFailedException(
                     f"tssa-bufferize: {op.name} is not in a tssa.group; run tssa-fuse first"
                 )
+            if op is not block.last_op and is_stranger(op):
+                raise PassFailedException(
+                    f"tssa-bufferize: {name_of(op)} works on tensors and has no form on buffers here; "
+                    "lower it first"
+                )
         if block.last_op is None or block.last_op.name not in (
             "cf.br",
             "cf.cond_br",
@@ -90,6 +95,13 @@ def check_groups(function: FuncOp) -> None:
             raise PassFailedException(
                 "tssa-bufferize: a block must end in cf.br, cf.cond_br or func.return"
             )
+
+
+def is_stranger(op: Operation) -> bool:
+    """Whether it takes or gives tensors, and is none of ours and no `tensor.extract`."""
+    values = (*op.operands, *op.results)
+    known = op.name.startswith("tssa.") or op.name == "tensor.extract"
+    return not known and any(isinstance(v.type, TensorType) for v in values)
 
 
 def marked(function: FuncOp, name: str) -> dict[SSAValue, int]:
