@@ -144,10 +144,13 @@ def lint(text: str) -> list[str]:
     used: set[str] = set()
     for number, line in enumerate(text.splitlines(), 1):
         comment = re.match(r"\s*//\s*([A-Za-z][\w-]*)(\{LITERAL\})?(\s*:)?", line)
-        if comment is None or comment[1] == "RUN":
+        if comment is None:
             continue
         word, colon = comment[1], comment[3]
-        if (prefix := _directive(word, prefixes)) and colon == ":":
+        if word == "RUN":
+            if colon != ":":
+                problems.append(f"line {number}: 'RUN' needs a colon directly behind it")
+        elif (prefix := _directive(word, prefixes)) and colon == ":":
             used.add(prefix)
         elif problem := _almost(word, colon, prefixes):
             problems.append(f"line {number}: '{word}' {problem}")

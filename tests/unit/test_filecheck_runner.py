@@ -58,6 +58,8 @@ def test_an_unknown_command_is_an_error_of_the_test(tmp_path: Path) -> None:
         "// CHECK-COUNT: x",
         "// check-next: x",
         "// OTHER-NEXT: x",
+        "// RUN jit-opt %s | filecheck %s",
+        "// RUN : jit-opt %s | filecheck %s",
     ],
 )
 def test_lint_rejects_a_directive_that_checks_nothing(line: str) -> None:

@@ -17,6 +17,8 @@ from xdsl.passes import ModulePass
 from jitdialects.analysis.dominance import check_dominance
 from jitdialects.dialects.context import make_context
 from jitdialects.lowering.convert_loop_to_scf import ConvertLoopToScfPass
+from jitdialects.lowering.convert_to_llvm import ConvertToLlvmPass
+from jitdialects.lowering.lower_scf_to_cf import LowerScfToCfPass
 from jitdialects.passes.loop_hoist_accumulators import LoopHoistAccumulatorsPass
 from jitdialects.passes.loop_interchange import LoopInterchangePass
 from jitdialects.passes.loop_pack import LoopPackPass
@@ -142,7 +144,7 @@ def matmul(m: int, k: int, n: int, static: bool) -> str:
 @pytest.mark.parametrize("static", [True, False])
 @pytest.mark.parametrize(
     ("m", "k", "n"),
-    [(1, 3, 10), (7, 6, 9), (3, 2, 33), (9, 1, 16), (2, 0, 5), (0, 4, 4), (5, 6, 1)],
+    [(1, 3, 10), (7, 6, 9), (3, 2, 33), (9, 1, 16), (2, 0, 5), (0, 4, 4), (5, 6, 1), (4, 3, 0)],
 )
 def test_matmul(features: str, static: bool, m: int, k: int, n: int) -> None:
     def arguments() -> list:
@@ -261,7 +263,10 @@ def test_elementwise(features: str, length: int) -> None:
 
 @pytest.mark.parametrize(("lower", "upper"), [(3, 3), (5, 2), (4, 29), (1, 2), (-5, -2), (-3, -9)])
 def test_elementwise_with_other_bounds(lower: int, upper: int) -> None:
-    """A trip count is signed and may be negative; indices here are shifted to stay in bounds."""
+    """A trip count is signed and may be negative; indices here are shifted to stay in bounds.
+
+    llvm/llvm-project#223232 (bounds that cross: nothing runs), #223233 (bounds below zero).
+    """
     text = ELEMENTWISE.format(n="?").replace(
         "%a = memref.load", "%j = arith.addi %i, %shift : index\n    %a = memref.load"
     )
@@ -293,6 +298,11 @@ func.func @f(%x: memref<?xf32>, %lower: index, %upper: index, %step: index, %ini
     ("lower", "upper"), [(0, 0), (4, 1), (0, 4), (0, 7), (-3, 4), (0, 1), (-9, 9), (2, 18)]
 )
 def test_unroll(factor: int, step: int, lower: int, upper: int) -> None:
+    """Xilinx/mlir-aie#1556: each iteration once, also with fewer of them than the factor.
+
+    llvm/llvm-project#223232 (bounds that cross: nothing runs), #223233 (bounds below zero).
+    """
+
     def arguments() -> list:
         return [np.linspace(0.5, 1.5, 40, dtype="f4"), lower, upper, step, np.float32(0.25)]
 
@@ -357,6 +367,131 @@ def test_jam(rows: int, out: str, attributes: str) -> None:
     check(text, [LoopUnrollAndJamPass()], lambda: [numbers(rows, 4), numbers(rows, 1, seed=3)])
 
 
+SHIFTED_ROWS = """
+func.func @f(%x: memref<?x?xf32>, %y: memref<?x?xf32>, %lower: index, %upper: index) {attributes} {{
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c8 = arith.constant 8 : index
+  %step = arith.constant {step} : index
+  %m = memref.dim %x, %c1 : memref<?x?xf32>
+{bounds}
+  scf.for %i = %lo to %up step %step {{
+    %r = arith.addi %i, %c8 : index
+    scf.for %k = %c0 to %m step %c1 {{
+      %v = memref.load %x[%r, %k] : memref<?x?xf32>
+      %w = memref.load %{out}[%r, %k] : memref<?x?xf32>
+      %t = arith.addf %w, %v : f32
+      memref.store %t, %{out}[%r, %k] : memref<?x?xf32>
+    }}
+  }} {{loop.kind = "parallel", loop.schedule = #loop.schedule<jam = [{factor}]>}}
+  func.return
+}}
+"""
+
+
+@pytest.mark.parametrize("factor", [2, 4, 6])
+@pytest.mark.parametrize("step", [1, 3])
+@pytest.mark.parametrize(
+    ("lower", "upper"), [(0, 0), (4, 1), (-3, 4), (-3, -8), (0, 7), (-8, 8), (2, 3)]
+)
+def test_jam_with_other_bounds(factor: int, step: int, lower: int, upper: int) -> None:
+    """Each row once: it is added to what is there, so that a second time would show.
+
+    llvm/llvm-project#223232, #223233; Xilinx/mlir-aie#1556.
+    """
+    dynamic = "  %lo = arith.addi %lower, %c0 : index\n  %up = arith.addi %upper, %c0 : index"
+    static = f"  %lo = arith.constant {lower} : index\n  %up = arith.constant {upper} : index"
+    for bounds in (dynamic, static):
+        for out in "xy":
+            text = SHIFTED_ROWS.format(
+                attributes="attributes {loop.noalias}",
+                step=step,
+                bounds=bounds,
+                out=out,
+                factor=factor,
+            )
+            check(
+                text,
+                [LoopUnrollAndJamPass()],
+                lambda: [numbers(16, 3), numbers(16, 3, seed=3), lower, upper],
+            )
+
+
+@pytest.mark.parametrize("width", [2, 8])
+@pytest.mark.parametrize(
+    ("lower", "upper"), [(0, 0), (4, 1), (-3, 4), (-9, -8), (0, 16), (-8, 8), (3, 17)]
+)
+def test_vectorize_with_other_bounds(width: int, lower: int, upper: int) -> None:
+    """Each element once, with constant and dynamic bounds: llvm/llvm-project#223232, #223233."""
+    text = (
+        CHAIN.split("%r = scf")[0].replace("-> f32", "")
+        + """
+  %c1 = arith.constant 1 : index
+  %c20 = arith.constant 20 : index
+  BOUNDS
+  scf.for %i = %lo to %up step %c1 {
+    %j = arith.addi %i, %c20 : index
+    %v = memref.load %x[%j] : memref<?xf32>
+    %t = arith.mulf %init, %v : f32
+    memref.store %t, %x[%j] : memref<?xf32>
+  } {loop.kind = "parallel"}
+  func.return
+}
+"""
+    )
+    dynamic = "%lo = arith.addi %lower, %lower : index\n  %up = arith.addi %upper, %lower : index"
+    static = f"%lo = arith.constant {lower} : index\n  %up = arith.constant {upper} : index"
+    from_lower = (
+        f"%n = arith.constant {upper - lower} : index\n"
+        "  %lo = arith.addi %lower, %step : index\n  %up = arith.addi %lo, %n : index"
+    )
+    for bounds in (dynamic, static, from_lower):
+        check(
+            text.replace("BOUNDS", bounds),
+            [LoopVectorizePass(width)],
+            lambda: [numbers(40), lower // 2, upper - lower // 2, 0, np.float32(0.25)],
+        )
+
+
+@pytest.mark.parametrize("step", [0, -2])
+@pytest.mark.parametrize("name", ["vector = 4", "jam = [2]", "unroll = 4", ""])
+def test_a_step_that_is_not_positive_is_left_alone(step: int, name: str) -> None:
+    """llvm/llvm-project#75758: in code that is never reached; no pass divides by it, or runs for ever."""
+    schedule = f", loop.schedule = #loop.schedule<{name}>" if name else ""
+    text = f"""
+func.func @f(%x: memref<?xf32>) {{
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c9 = arith.constant 9 : index
+  %step = arith.constant {step} : index
+  scf.for %never = %c1 to %c0 step %c1 {{
+    scf.for %i = %c0 to %c9 step %step {{
+      %v = memref.load %x[%i] : memref<?xf32>
+      memref.store %v, %x[%i] : memref<?xf32>
+    }} {{loop.kind = "parallel"{schedule}}}
+  }}
+  func.return
+}}
+"""
+    passes = [
+        LoopTilePass((4,)),
+        LoopPackPass(),
+        LoopHoistAccumulatorsPass(),
+        LoopVectorizePass(4),
+        LoopUnrollPass(4),
+        LoopUnrollAndJamPass(),
+    ]
+    for each in passes:
+        module = parse(text)
+        each.apply(CONTEXT, module)
+        module.verify()
+        interpret(module, "f", numbers(9))
+    module = parse(text)
+    LowerScfToCfPass().apply(CONTEXT, module)
+    ConvertToLlvmPass().apply(CONTEXT, module)
+    module.verify()
+
+
 TILED = """
 func.func @f(%x: memref<?x?xf32>, %lower: index, %m: index, %n: index) {{
   %c8 = arith.constant 8 : index
@@ -377,7 +512,10 @@ func.func @f(%x: memref<?x?xf32>, %lower: index, %m: index, %n: index) {{
 @pytest.mark.parametrize("step", [1, 2])
 @pytest.mark.parametrize(("lower", "m", "n"), [(-3, 4, 4), (0, 0, 5), (2, 1, 9), (0, 9, 8)])
 def test_tile(sizes: tuple[int, int], step: int, lower: int, m: int, n: int) -> None:
-    """Each point once: `-3 .. 4` by 4 is seven of them, also with bounds that go down."""
+    """Each point once: `-3 .. 4` by 4 is seven of them, also with bounds that go down.
+
+    llvm/llvm-project#223233, #223232.
+    """
     passes = [LoopTilePass(sizes), LoopInterchangePass((1, 0)), ConvertLoopToScfPass()]
     text = TILED.format(step=step)
     check(text, passes, lambda: [np.zeros((20, 20), "f4"), lower, m, n])
