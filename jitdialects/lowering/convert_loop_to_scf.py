@@ -25,6 +25,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from jitdialects.dialects.interned import INDEX, index_attr
 from jitdialects.dialects.loop import KIND, SCHEDULE, NestOp, Schedule, ScheduleAttr
+from jitdialects.passes.loop_rewrite import nest_schedule, nests_innermost_first
 
 
 def schedule_of_axis(schedule: Schedule, axis: int, rank: int) -> Schedule:
@@ -44,7 +45,7 @@ def nest_to_loops(nest: NestOp, steps: Mapping[int, SSAValue]) -> None:
 
     The body's block is moved, not copied: it becomes the body of the innermost loop.
     """
-    schedule = nest.schedule.data if nest.schedule is not None else Schedule()
+    schedule = nest_schedule(nest)
     lower, upper, kinds, sizes = nest.lower, nest.upper, nest.kind_names, nest.step_values
     innermost = nest.body.detach_block(nest.body.block)
     if innermost.last_op is not None:
@@ -80,7 +81,7 @@ class ConvertLoopToScfPass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         steps: dict[Block, dict[int, SSAValue]] = {}
-        for nest in [nest for nest in op.walk() if isinstance(nest, NestOp)]:
+        for nest in nests_innermost_first(op):
             nest_to_loops(nest, _step_constants(nest, steps))
 
 

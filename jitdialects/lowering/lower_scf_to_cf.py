@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xdsl.context import Context
-from xdsl.dialects.arith import AddiOp
+from xdsl.dialects.arith import AddiOp, IntegerOverflowAttr
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i1, i64
 from xdsl.dialects.cf import BranchOp, ConditionalBranchOp
 from xdsl.ir import Block, Operation, Region, SSAValue
@@ -31,6 +31,7 @@ from jitdialects.dialects.interned import i32_array
 from jitdialects.dialects.upstream import CmpiOp
 
 _SIGNED_LESS_THAN = IntegerAttr(2, i64)
+_WRAPS = {"overflowFlags": IntegerOverflowAttr("none")}
 
 
 def is_entered(lower: SSAValue, upper: SSAValue) -> bool:
@@ -110,7 +111,8 @@ def lower_for(op: Operation) -> Block:
     else:
         enter = _compare(before, lower, upper)
         _conditional_branch(before, enter, (first, (lower, *initial)), (after, initial))
-    advance = AddiOp(first.args[0], step)
+    index = first.args[0]
+    advance = AddiOp.create(operands=(index, step), result_types=(index.type,), properties=_WRAPS)
     last.add_op(advance)
     following = advance.results[0]
     again = _compare(last, following, upper)

@@ -366,9 +366,8 @@ def _add_loop(
     iv.name_hint = widener.loop.body.block.args[0].name_hint
     active = None
     if masked:
-        left = arith.SubiOp(operands[1], iv)
-        block.add_op(left)
-        active = left.result
+        inside = IndexMath(block.add_op)
+        active = inside.value(inside.sub(operands[1], iv))
     widener.write(iv, block, active)
     block.add_op(scf.YieldOp.create())
     attributes = {KIND: StringAttr(PARALLEL)}
