@@ -212,7 +212,7 @@ class PassByPass(Compiled):
         for each in passes:
             each.apply(ctx, module)
         module.verify()
-        self._load(parsed, facts, compile_llvm_module(module, target))
+        self._load(program, parsed, facts, compile_llvm_module(module, target))
 
 
 @pytest.mark.parametrize(
