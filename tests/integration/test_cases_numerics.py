@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from differential.harness import Body, assert_same, everywhere
+from differential.harness import Body, assert_same, everywhere, for_all
 
 from jitdialects.bytecode.builder import FunctionBuilder
 
@@ -47,6 +47,21 @@ def test_case_19_nan_propagates_from_either_operand(name: str) -> None:
     assert not any(np.isnan(r[1]) for r in results)
 
 
+def test_case_19_a_nan_anywhere_is_the_maximum() -> None:
+    """pytorch/pytorch#93784: in whole vectors, in the rest, alone; each row has it at another place."""
+
+    def body(main: FunctionBuilder) -> None:
+        (x,) = main.parameters
+        main.returns(main.apply("max", x, axis=-1), main.apply("max", x))
+
+    calls: list[list[object]] = []
+    for n in (1, 4, 17, 40):
+        x = np.where(np.eye(n, dtype=bool), F32(np.nan), F32(n))
+        calls += [[x], [np.negative(x)], [np.full((2, n), -np.inf, F32)]]
+    for (x,), (rows, total) in zip(calls, for_all(calls, "f32[m,n]", body), strict=True):
+        assert np.isnan(rows).all() == np.isnan(total) == np.isnan(x).any()
+
+
 def test_case_20_no_identity_of_maximum_is_folded() -> None:
     """llvm/llvm-project#114594: max(-inf, x) is not x for a NaN, max(NaN, x) is NaN."""
 
@@ -82,6 +97,25 @@ def test_case_22_signed_zeros_survive_simplification() -> None:
     results = everywhere([f32(-0.0, 0.0)], "f32[n]", body)
     signs = [np.signbit(r).tolist() for r in results]
     assert signs == [[False, False], [True, False], [True, False], [False, False], [False, True]]
+
+
+SPECIAL = (0.0, -0.0, 1.0, -np.inf, np.nan)
+
+
+@pytest.mark.parametrize("name", ["add", "subtract", "multiply", "divide", "maximum", "minimum"])
+def test_case_22_no_operator_forgets_a_special_value(name: str) -> None:
+    """llvm/llvm-project PR 212751, #114594: each constant on either side, and x with itself."""
+
+    def body(main: FunctionBuilder) -> None:
+        (x,) = main.parameters
+        constants = [main.constant(c) for c in SPECIAL]
+        main.returns(
+            main.apply(name, x, x),
+            *(main.apply(name, x, c) for c in constants),
+            *(main.apply(name, c, x) for c in constants),
+        )
+
+    everywhere([f32(*SPECIAL, -1, np.inf, 1e-42, 3e38)], "f32[n]", body)
 
 
 def test_case_25_nan_times_false_is_nan() -> None:
@@ -153,6 +187,28 @@ def test_case_44_shifts_past_the_width() -> None:
     assert right64.tolist() == left64.tolist() == [0] * 7
     right, _, right64, _ = everywhere([np.full(7, -1000), counts], types, body)
     assert right.tolist() == right64.tolist() == [-1] * 7
+
+
+def test_case_44_shifts_by_and_of_constants() -> None:
+    """pytorch/pytorch#143566: every count as a constant, and as what is shifted, by Python's rules."""
+    counts = (0, 31, 63, 64, 65, 100, -1)
+
+    def body(main: FunctionBuilder) -> None:
+        (x,) = main.parameters
+        for_each = [main.constant(c) for c in counts]
+        main.returns(
+            *(main.apply("left_shift", x, c) for c in for_each),
+            *(main.apply("right_shift", x, c) for c in for_each),
+            *(main.apply("right_shift", c, x) for c in for_each),
+        )
+
+    x = np.array([1000, -1000, 1, -1, 0, 64, 2**63 - 1, -(2**63)])
+    results = everywhere([x], "i64[n]", body)
+    for count, left, right in zip(counts, results, results[len(counts) :], strict=False):
+        wide = min(count, 64) if count >= 0 else 64
+        wrapped = [((int(v) << wide) + 2**63) % 2**64 - 2**63 for v in x]
+        assert left.tolist() == wrapped
+        assert right.tolist() == [int(v) >> wide for v in x]
 
 
 def test_case_47_a_fused_shift_is_arithmetic() -> None:
