@@ -38,7 +38,7 @@ from jitdialects.analysis.memory import (
     overlap_possible,
     root_of,
 )
-from jitdialects.passes.loop_rewrite import add_iter_args, defined_outside
+from jitdialects.passes.loop_rewrite import add_iter_args, defined_outside, ops_to_change
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,10 +112,11 @@ def accumulators_of(loop: scf.ForOp, effects: Effects) -> dict[Address, list[Acc
     """The addresses that can become loop-carried values, with their accesses in program order."""
     if effects.unknown:
         return {}
-    body = loop.body.block
+    here = [access for access in effects.accesses if access.op.parent is loop.body.block]
+    written = {access.base for access in here if access.is_store}
     groups: dict[Address, list[Access]] = {}
-    for access in effects.accesses:
-        if access.op.parent is body and not access.is_masked:
+    for access in here:
+        if access.base in written and not access.is_masked:
             groups.setdefault(address_of(access), []).append(access)
     chosen: dict[Address, list[Access]] = {}
     for address, accesses in groups.items():
@@ -198,7 +199,7 @@ def forward_stores(block: Block, inside: Mapping[Operation, Effects]) -> Effects
         for address in [a for a, (access, _) in known.items() if overlap_possible(access, written)]:
             del known[address]
 
-    for op in tuple(block.ops):
+    for op in ops_to_change(block):
         access = access_of(op)
         if access is None:
             if not op.regions and has_known_effect(op):
@@ -227,9 +228,7 @@ def forward_stores(block: Block, inside: Mapping[Operation, Effects]) -> Effects
 
 def erase_dead_allocas(block: Block) -> None:
     """Erase allocas of `block` that nothing reads, with the stores to them."""
-    for op in tuple(block.ops):
-        if op.name != "memref.alloca":
-            continue
+    for op in [op for op in block.ops if op.name == "memref.alloca"]:
         stores = [access_of(use.operation) for use in op.results[0].uses]
         if all(s is not None and s.is_store and s.stored is not op.results[0] for s in stores):
             for store in {access.op for access in stores if access is not None}:
@@ -241,7 +240,7 @@ def hoist_in(block: Block) -> Effects:
     """Innermost loops first; each block is cleaned before the loop around it is looked at."""
     inside: dict[Operation, Effects] = {}
     has_allocas = False
-    for op in tuple(block.ops):
+    for op in ops_to_change(block):
         has_allocas |= op.name == "memref.alloca"
         if not op.regions:
             continue

@@ -50,6 +50,18 @@ def nest_schedule(nest: NestOp) -> Schedule:
     return nest.schedule.data if nest.schedule is not None else Schedule()
 
 
+def ops_to_change(block: Block) -> Iterator[Operation]:
+    """The operations of `block`; each may be erased, and others put around it, when its turn has come,
+    but not the one behind it.
+
+    (A `tuple` of them asks for their number first, and that walks through them too.)
+    """
+    following = block.first_op
+    while (op := following) is not None:
+        following = op.next_op
+        yield op
+
+
 def is_innermost(loop: scf.ForOp) -> bool:
     """It contains no `scf.for`."""
     return not any(isinstance(op, scf.ForOp) for op in with_regions_inside(loop))
