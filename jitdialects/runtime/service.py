@@ -145,15 +145,6 @@ class CompileService:
         self.forget()
         self.wait()
 
-    def hold(self) -> None:
-        """Return when nothing is being compiled, and let nothing begin. In the middle of a compile a
-        forked child would inherit half-imported modules and locks of LLVM that nobody opens."""
-        self._compiling.acquire()
-
-    def let_go(self) -> None:
-        """Undo `hold`."""
-        self._compiling.release()
-
     def after_fork(self) -> None:
         """In a child: the thread stayed in the parent, start over, keep what is known."""
         self._reset()
@@ -218,22 +209,9 @@ class _Undisturbed:
 
 _undisturbed = _Undisturbed()
 _services: weakref.WeakSet[CompileService] = weakref.WeakSet()
-_held: list[CompileService] = []
-
-
-def _before_fork() -> None:
-    _held.extend(_services)
-    for service in _held:
-        service.hold()
-
-
-def _after_fork_in_parent() -> None:
-    while _held:
-        _held.pop().let_go()
 
 
 def _after_fork_in_child() -> None:
-    _held.clear()
     _undisturbed.after_fork()
     for service in list(_services):
         service.after_fork()
@@ -245,11 +223,7 @@ def _at_exit() -> None:
         service.stop()
 
 
-os.register_at_fork(
-    before=_before_fork,
-    after_in_parent=_after_fork_in_parent,
-    after_in_child=_after_fork_in_child,
-)
+os.register_at_fork(after_in_child=_after_fork_in_child)
 atexit.register(_at_exit)
 
 default_service = CompileService(default_cache)
