@@ -44,6 +44,6 @@ def name_of(op: Operation) -> str:
 
 def is_elementwise(op: Operation) -> bool:
     """True for `Elementwise` operations and for upstream ones that map over vectors lane by lane."""
-    if has_trait(op, Elementwise):
-        return True
-    return op.name.startswith(_LANE_BY_LANE_DIALECTS) and op.name not in _ARITH_EXCEPTIONS
+    if op.name.startswith(_LANE_BY_LANE_DIALECTS):
+        return op.name not in _ARITH_EXCEPTIONS
+    return has_trait(op, Elementwise)
