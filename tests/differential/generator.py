@@ -66,6 +66,13 @@ class Case:
         arguments = [_argument(rng, a, sizes) for a in self.signature.arguments]
         return [_ordinary(rng, a) for a in arguments] if self.positive else arguments
 
+    def is_of_its_signature(self, arguments: Sequence[object]) -> bool:
+        """No argument is contiguous that should not be, as arrays without elements always are."""
+        return not any(
+            kind.strided and isinstance(x, np.ndarray) and x.flags.c_contiguous
+            for kind, x in zip(self.signature.arguments, arguments, strict=True)
+        )
+
 
 def _ordinary(rng: np.random.Generator, argument: object) -> object:
     """Numbers of the same kind, between 0.1 and 100; a Python float becomes a tolerance."""
@@ -83,7 +90,9 @@ def _argument(rng: np.random.Generator, kind: ArgumentType, sizes: dict[str, int
     if not kind.strided:
         return _data(rng, kind.dtype, shape)
     wide = _data(rng, kind.dtype, (*shape[:-1], 2 * shape[-1]))
-    return wide[..., ::2] if rng.random() < 0.5 else _data(rng, kind.dtype, shape[::-1]).T
+    if rng.random() < 0.5 or 1 in shape:  # a transposed row is contiguous
+        return wide[..., ::2]
+    return _data(rng, kind.dtype, shape[::-1]).T
 
 
 def _data(rng: np.random.Generator, dtype: DType, shape: tuple[int, ...]) -> np.ndarray:

@@ -94,7 +94,8 @@ def check_empty(case: Case, compiled: Compiled) -> None:
             assert not compiled.accepts(arguments), where
             continue
         assert_same(by_oracle(case.program, arguments), want, f"oracle: {where}")
-        assert_same(compiled.run(arguments), want, where)
+        if case.is_of_its_signature(arguments):
+            assert_same(compiled.run(arguments), want, where)
 
 
 @pytest.mark.parametrize("number", range(48))
