@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import cast
 
 from jitdialects.bytecode import dims
 from jitdialects.bytecode.dims import Dim
@@ -30,8 +31,9 @@ class Policy:
     fuse: bool = True
 
     def __post_init__(self) -> None:
-        if self.threshold is not None and self.threshold < 1:
-            raise ConfigError(f"Policy: threshold must be at least 1, got {self.threshold}")
+        threshold = cast(object, self.threshold)
+        if threshold is not None and not (isinstance(threshold, int) and threshold >= 1):
+            raise ConfigError(f"Policy: threshold must be an int of at least 1, got {threshold!r}")
         if self.shapes is not None and self.shapes not in SHAPES:
             raise ConfigError(f"Policy: shapes must be one of {SHAPES}, got {self.shapes!r}")
 

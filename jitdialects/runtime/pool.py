@@ -39,6 +39,8 @@ ALIGNMENT = 64
 SMALLEST, LARGEST = 6, 26
 CLASSES = LARGEST - SMALLEST + 1
 SLAB_BYTES = 1 << 18
+SLAB_SHARE = 64
+"""A slab takes at most one in so many bytes of the limit, and at least a page."""
 PAGE = mmap.PAGESIZE
 CLASS_ONLY = 2 * PAGE
 """Requests up to here get a class block: it is at most two pages, and whole pages are no smaller."""
@@ -183,9 +185,9 @@ class MemoryPool:
     """
 
     def __init__(self, limit: int | None = None) -> None:
-        if limit is not None and limit < 1:
+        if limit is not None and (not isinstance(cast(object, limit), int) or limit < 1):
             raise PoolError(
-                f"MemoryPool: limit must be at least 1 byte, got {limit}; None is no limit"
+                f"MemoryPool: limit must be at least 1 byte, got {limit!r}; None is no limit"
             )
         head = -(-ctypes.sizeof(PoolState) // 64) * 64
         flags = _MAP_FLAGS | _MAP_NORESERVE
@@ -315,15 +317,20 @@ class MemoryPool:
         if kind == _EXACT or 2 * capacity > SLAB_BYTES:
             return self._mapped(kind, capacity, size)
         state, table = self.state, self._table
-        if not state.slab[kind] or state.bump[kind] + capacity > SLAB_BYTES:
-            state.slab[kind] = self._mapped(_IS_SLAB, SLAB_BYTES, size)
-            state.bump[kind] = 0
         slab: int = state.slab[kind]
+        if not slab or state.bump[kind] + capacity > table[slab * RECORD_WORDS + _CAPACITY]:
+            slab = state.slab[kind] = self._mapped(_IS_SLAB, self._slab_bytes(capacity), size)
+            state.bump[kind] = 0
         address: int = table[slab * RECORD_WORDS + _ADDRESS] + state.bump[kind]
         block = self._record(address, capacity, kind)
         table[block * RECORD_WORDS + _SLAB] = slab
         state.bump[kind] += capacity
         return block
+
+    def _slab_bytes(self, capacity: int) -> int:
+        """Smaller under a small limit: one slab per class must leave room for the others."""
+        share = self.state.limit // SLAB_SHARE or SLAB_BYTES
+        return max(page_rounded(capacity), page_rounded(min(share, SLAB_BYTES)))
 
     def _mapped(self, kind: int, capacity: int, size: int) -> int:
         state = self.state

@@ -13,7 +13,7 @@ import time
 import weakref
 from collections.abc import Sequence
 from functools import cached_property, partial
-from typing import NoReturn
+from typing import NoReturn, cast
 
 import numpy as np
 
@@ -63,6 +63,11 @@ class VM:
         pool: MemoryPool | None = None,
         service: CompileService | None = None,
     ) -> None:
+        if not isinstance(cast(object, program), Program):
+            raise ArgumentError(
+                f"VM takes a Program, got {type(program).__name__}; Program.from_text, from_bytes and "
+                "load give one"
+            )
         verify(program)
         self.program = program
         self.policy = Policy() if policy is None else policy

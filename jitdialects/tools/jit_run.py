@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 import sys
 import time
 from collections.abc import Sequence
@@ -36,6 +37,8 @@ example:
 exit code: 0 done, 1 the program fails or the tiers differ, 2 wrong usage or unreadable files
 """
 _NEVER = 2**62
+MOST_ELEMENTS = 2**30
+"""Of a random input."""
 
 
 class UsageError(Exception):
@@ -66,6 +69,8 @@ def main(args: Sequence[str] | None = None) -> int:
     except SystemExit as stop:  # argparse has said what is wrong, or printed the help
         return int(stop.code or 0)
     try:
+        if options.repeat < 1:
+            raise UsageError(f"--repeat {options.repeat}: at least one call is needed")
         rng = np.random.default_rng(options.seed)
         program = _load(options.program)
         inputs = [parse_input(text, rng) for text in options.inputs]
@@ -123,6 +128,8 @@ def _random(text: str, rng: np.random.Generator) -> NDArray[Any]:
     shape = [s for s in kind.shape if isinstance(s, int)]
     if kind.dtype.weak or kind.strided or len(shape) != len(kind.shape):
         raise UsageError(f"input 'random:{text}': the dtype is f32, i64 or bool, sizes are numbers")
+    if math.prod(shape) > MOST_ELEMENTS:
+        raise UsageError(f"input 'random:{text}': more than {MOST_ELEMENTS} random numbers")
     if kind.dtype.name == "float32":
         return rng.standard_normal(shape, np.float32)
     if kind.dtype.name == "int64":
@@ -134,7 +141,7 @@ def _random(text: str, rng: np.random.Generator) -> NDArray[Any]:
 
 
 def _run(program: Program, inputs: Sequence[object], options: argparse.Namespace) -> int:
-    function, repeat = options.function, max(1, options.repeat)
+    function, repeat = options.function, options.repeat
     tiers = ("interpreted", "compiled") if options.tier == "both" else (options.tier,)
     results: dict[str, Results] = {}
     for tier in tiers:

@@ -52,6 +52,8 @@ def test_binary_program_and_array_file(tmp_path: Path, capsys: pytest.CaptureFix
         (["PROGRAM", "random:f32[n]", "1"], 2, "input 'random:f32[n]': the dtype is"),
         (["PROGRAM", "random:f16[2]", "1"], 2, "write for example random:f32[64,784]"),
         (["PROGRAM", "missing.npy", "1"], 2, "cannot read 'missing.npy'"),
+        (["PROGRAM", "random:f32[99999999999]", "1"], 2, "more than 1073741824 random numbers"),
+        (["PROGRAM", "--repeat", "0"], 2, "--repeat 0: at least one call is needed"),
         (["PROGRAM", "word", "1"], 2, "input 'word' is neither an .npy file"),
         (["missing.jbc"], 2, "cannot open 'missing.jbc': No such file or directory"),
     ],

@@ -237,3 +237,19 @@ def test_a_recycled_block_never_shows_through_a_live_array() -> None:
         pool.empty((256,), np.float32)[:] = -1.0
         pool.safe_point()
     assert (kept == 0.25).all()
+
+
+@pytest.mark.parametrize("limit", [1 << 16, 1 << 20])
+def test_slabs_of_all_small_classes_fit_a_small_limit(limit: int) -> None:
+    pool = MemoryPool(limit=limit)
+    sizes = [1 << n for n in range(6, 13)]
+    blocks = [pool.allocate(size) for size in sizes for _ in range(3)]
+    assert len({pool.address(block) for block in blocks}) == len(blocks)
+    assert pool.statistics().reserved_bytes <= limit
+    for block in blocks:
+        pool.release(block)
+
+
+def test_a_limit_that_is_no_number_is_refused() -> None:
+    with pytest.raises(PoolError, match="limit must be at least 1 byte, got 'much'"):
+        MemoryPool(limit="much")

@@ -17,7 +17,15 @@ from jitdialects.bytecode.attributes import (
 from jitdialects.bytecode.builder import FunctionBuilder, ProgramBuilder
 from jitdialects.bytecode.operators import OPERATORS
 from jitdialects.bytecode.program import Location, Program
-from jitdialects.errors import ArgumentError, DTypeError, Error, OutOfBoundsError, ShapeError
+from jitdialects.errors import (
+    ArgumentError,
+    ConfigError,
+    DTypeError,
+    Error,
+    OutOfBoundsError,
+    ShapeError,
+)
+from jitdialects.runtime.policy import Policy
 from jitdialects.runtime.pool import MemoryPool
 from jitdialects.runtime.tier0 import RULES
 from jitdialects.runtime.vm import CALL_DEPTH, VM
@@ -313,3 +321,14 @@ def test_the_pool_recycles_what_a_run_used() -> None:
     for _ in range(5):
         vm.run("main", np.int64(20))
     assert pool.statistics().reuse_rate > 0.9
+
+
+@pytest.mark.parametrize("threshold", [0, 1.5, "many"])
+def test_a_threshold_that_is_no_count_is_refused(threshold: object) -> None:
+    with pytest.raises(ConfigError, match="threshold must be an int of at least 1, got"):
+        Policy(threshold=threshold)
+
+
+def test_a_machine_for_no_program_is_refused() -> None:
+    with pytest.raises(ArgumentError, match="VM takes a Program, got str; Program.from_text"):
+        VM("func @main")
