@@ -42,6 +42,36 @@ func.func @ends_on_blocks_that_lead_to_each_other() {
   cf.br ^a
 }
 
+// The same with a value that goes round, which nobody reads.
+// CHECK-LABEL: func.func @ends_on_a_circle_of_blocks
+// CHECK-NEXT:    cf.br ^[[B:[a-z0-9]+]]
+// CHECK-NEXT:  ^[[B]]:
+// CHECK-NEXT:    cf.br ^[[B]]
+// CHECK-NEXT:  }
+func.func @ends_on_a_circle_of_blocks(%x : tensor<f32>) {
+  %f = tssa.constant {value = dense<false> : tensor<i1>} : () -> tensor<i1>
+  %c = tensor.extract %f[] : tensor<i1>
+  cf.cond_br %c, ^a(%x : tensor<f32>), ^b(%x : tensor<f32>)
+^a(%p : tensor<f32>):
+  cf.br ^b(%p : tensor<f32>)
+^b(%q : tensor<f32>):
+  cf.br ^d(%q : tensor<f32>)
+^d(%r : tensor<f32>):
+  %s = tssa.negative %r : (tensor<f32>) -> tensor<f32>
+  cf.br ^a(%s : tensor<f32>)
+}
+
+// CHECK-LABEL: func.func @drops_blocks_that_lead_to_each_other_only
+// CHECK-NEXT:    func.return
+// CHECK-NEXT:  }
+func.func @drops_blocks_that_lead_to_each_other_only() {
+  func.return
+^a:
+  cf.br ^b
+^b:
+  cf.br ^a
+}
+
 // CHECK-LABEL: func.func @removes_an_argument_that_is_always_the_same
 // CHECK-NEXT:    cf.br ^head
 // CHECK-NEXT:  ^head:
