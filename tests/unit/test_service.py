@@ -149,6 +149,7 @@ def test_garbage_collection_and_the_switch_interval_are_restored() -> None:
 
 
 def test_a_forked_child_compiles_for_itself() -> None:
+    request()  # imports what it needs: the child could not, while a thread of the parent does
     gate = threading.Event()
     compiler = FakeCompiler(four, gate=gate)
     service = fake_service(compiler)
