@@ -7,6 +7,7 @@ maximum, sum, max and matmul) through the kernel pack, because NumPy's bits diff
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -27,12 +28,15 @@ from jitdialects.bytecode.dtype_rules import Typing
 from jitdialects.bytecode.operators import OPERATORS, Operator
 from jitdialects.bytecode.program import Instruction
 from jitdialects.bytecode.shape_rules import ConcreteFacts, permutation, reduced_axes, size_axis
+from jitdialects.errors import ShapeError
 from jitdialects.runtime import pack
 from jitdialects.runtime.pool import MemoryPool
 from jitdialects.runtime.values import Array, Value, as_array, as_integer, dtype_of, shape_of
 
 Shape: TypeAlias = tuple[int, ...]
 _FACTS = ConcreteFacts()
+MOST_BYTES = 2**63 - 1
+"""What NumPy can address."""
 
 
 @dataclass(slots=True)
@@ -82,7 +86,10 @@ class Site:
         if last is None or last[0] != key:
             typing = operator.infer_dtypes(dtypes, attributes)
             shape = operator.infer_shape(shapes, attributes, indices, _FACTS)
-            last = self._last = key, typing, tuple(dims.evaluate(s, {}) for s in shape)
+            sizes = tuple(dims.evaluate(s, {}) for s in shape)
+            if math.prod(s or 1 for s in sizes) * typing.result.numpy.itemsize > MOST_BYTES:
+                raise ShapeError(f"{operator.name}: no array can have the shape {sizes}")
+            last = self._last = key, typing, sizes
         _, typing, shape = last
         arrays = tuple(as_array(v, d) for v, d in zip(operands, typing.operands, strict=False))
         result = self._rule(Call(arrays, attributes, indices, typing, shape, pool))

@@ -23,7 +23,7 @@ from jitdialects.bytecode.program import Function, Instruction, Program
 from jitdialects.bytecode.signature import Signature
 from jitdialects.bytecode.verifier import verify
 from jitdialects.config import config
-from jitdialects.errors import ArgumentError, DTypeError, Error, ShapeError
+from jitdialects.errors import ArgumentError, DTypeError, Error, PoolError, ShapeError
 from jitdialects.runtime.cache import CacheEntry, CacheKey, KernelCache
 from jitdialects.runtime.dispatch import class_of, type_of
 from jitdialects.runtime.identity import compiler_version, feature_level, fingerprint
@@ -305,6 +305,8 @@ class _Interpreter:
             self.registers[instruction.results[0]] = step.apply(operands, self.vm.pool)
         except Error as error:
             _locate(error, instruction)
+        except MemoryError as error:  # of an array that NumPy allocates
+            _locate(PoolError(f"{instruction.opcode}: {error}; release arrays"), instruction)
 
     def _core(self, instruction: Instruction) -> None:
         registers = self.registers

@@ -23,6 +23,7 @@ from jitdialects.errors import (
     DTypeError,
     Error,
     OutOfBoundsError,
+    PoolError,
     ShapeError,
 )
 from jitdialects.runtime.policy import Policy
@@ -332,3 +333,22 @@ def test_a_threshold_that_is_no_count_is_refused(threshold: object) -> None:
 def test_a_machine_for_no_program_is_refused() -> None:
     with pytest.raises(ArgumentError, match="VM takes a Program, got str; Program.from_text"):
         VM("func @main")
+
+
+@pytest.mark.parametrize(
+    ("sizes", "error", "said"),
+    [
+        ("[1099511627776, 1099511627776]", ShapeError, "broadcast_to: no array can have the shape"),
+        ("[1099511627776, 64]", PoolError, "cast: Unable to allocate .*; release arrays"),
+    ],
+)
+def test_arrays_beyond_the_memory_are_refused(sizes: str, error: type[Error], said: str) -> None:
+    machine = VM(
+        Program.from_text(
+            "func @main(%0) -> 1 {\n^entry:\n"
+            f"  %1 = broadcast_to %0 {{shape = {sizes}}}\n"
+            "  %2 = cast %1 {dtype = int64}\n  return %2\n}\n"
+        )
+    )
+    with pytest.raises(error, match=said):
+        machine.run("main", np.ones(1, np.float32))
