@@ -52,6 +52,21 @@ def both_ways(function: Callable[..., object], check: Callable[[object], None]) 
     assert profile.served > served and profile.missed == missed, jd.explain(jitted)
 
 
+def test_case_64_a_shifted_store_comes_before_what_reads_it() -> None:
+    """inducer/loopy#600: written at 1..16, read at 0..15, both ways round."""
+
+    def body(main: FunctionBuilder) -> None:
+        a, x = main.parameters
+        here, there = IndexSpec((Slice(0, -1),)), IndexSpec((Slice(1, None),))
+        for store, load in ((there, here), (here, there)):
+            main.apply("setitem", a, main.apply("exp", x), index=store, into=a)
+            read = main.apply("getitem", a, index=load)
+            main.apply("multiply", read, main.constant(2.0), into=x)
+        main.returns(a, x)
+
+    for_all([[floats(n + 1), floats(n)] for n in (16, 1, 0, 37)], "f32[m], f32[n]", body)
+
+
 def test_case_67_a_store_comes_before_the_use_of_its_value() -> None:
     """spcl/dace#1642: s[s <= 0.1] = 1, then s is used; and a slice set between two uses."""
 
