@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -45,8 +46,13 @@ def is_type_checking(node: ast.AST) -> bool:
     )
 
 
-def imports(source: str) -> Iterator[Import]:
+@cache
+def imports(source: str) -> tuple[Import, ...]:
     """Every import of a module, wherever it is; `from a import b` counts as `a` and as `a.b`."""
+    return tuple(_imports(source))
+
+
+def _imports(source: str) -> Iterator[Import]:
     pending: list[tuple[ast.AST, bool]] = [(ast.parse(source), False)]
     while pending:
         node, lazy = pending.pop()
