@@ -173,6 +173,8 @@ _MAP_NORESERVE = 0x4000  # Linux; a hint elsewhere
 
 def _map(size: int) -> int | None:
     """Address of `size` fresh zeroed bytes, or None if the system has no more."""
+    if size >= 1 << 63:  # ctypes would cut it off
+        return None
     address = _mmap(None, size, mmap.PROT_READ | mmap.PROT_WRITE, _MAP_FLAGS, -1, 0)
     return None if address == _MAP_FAILED else address
 
@@ -307,7 +309,10 @@ class MemoryPool:
         lease.pool = self
         lease.block = block
         buffer: Any = lease  # NumPy's type hints do not know ctypes structures
-        return np.ndarray(shape, dtype, buffer)
+        try:
+            return np.ndarray(shape, dtype, buffer)
+        except ValueError:  # sizes that overflow beside a size of 0; the lease gives the block back
+            raise PoolError(f"MemoryPool: no array can have the shape {tuple(shape)}") from None
 
     # ---- memory from the system ----------------------------------------------------------------
 

@@ -253,3 +253,19 @@ def test_slabs_of_all_small_classes_fit_a_small_limit(limit: int) -> None:
 def test_a_limit_that_is_no_number_is_refused() -> None:
     with pytest.raises(PoolError, match="limit must be at least 1 byte, got 'much'"):
         MemoryPool(limit="much")
+
+
+@pytest.mark.parametrize("size", [2**63, 2**64 + 64, 2**90])
+def test_requests_beyond_the_address_space_are_refused(size: int) -> None:
+    pool = MemoryPool()
+    with pytest.raises(PoolError, match=f"{size} bytes do not fit in the memory"):
+        pool.allocate(size)
+    assert pool.statistics().reserved_bytes == 0
+
+
+def test_shapes_that_overflow_beside_a_zero_are_refused() -> None:
+    pool = MemoryPool()
+    with pytest.raises(PoolError, match="no array can have the shape"):
+        pool.empty((2**62, 0), np.float32)
+    pool.safe_point()
+    assert pool.statistics().live_blocks == 0
