@@ -87,6 +87,9 @@ class CompileService:
     def compile_now(self, key: CacheKey, request: bytes) -> bytes:
         """Compile a program without constants in the calling thread; the reply, empty if there is none.
         The outcome is in `cache` or `failures`."""
+        if self._stopped:
+            self.failures[key] = "this process compiles nothing any more"
+            return b""
         with self._compiling:
             return self._serve(key, lambda: request, ())
 
@@ -146,7 +149,11 @@ class CompileService:
         self.wait()
 
     def after_fork(self) -> None:
-        """In a child: the thread stayed in the parent, start over, keep what is known."""
+        """In a child: the thread stayed in the parent, start over, keep what is known.
+
+        A child of a parent that was compiling takes no requests: the locks of the modules that were
+        being imported, and of LLVM, stay held in it for ever. It uses what was compiled and interprets."""
+        self._stopped = self._stopped or self._compiling.locked()
         self._reset()
         self.cache.after_fork()
 

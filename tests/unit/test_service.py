@@ -5,6 +5,8 @@ import os
 import subprocess
 import sys
 import threading
+import time
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -148,21 +150,46 @@ def test_garbage_collection_and_the_switch_interval_are_restored() -> None:
     assert (gc.isenabled(), sys.getswitchinterval()) == (True, before)
 
 
+def in_a_child(check: Callable[[], bool]) -> bool:
+    """What `check` says in a forked child."""
+    child = os.fork()
+    if not child:
+        os._exit(0 if check() else 1)
+    return os.waitpid(child, 0)[1] == 0
+
+
 def test_a_forked_child_compiles_for_itself() -> None:
-    request()  # imports what it needs: the child could not, while a thread of the parent does
+    service = fake_service(FakeCompiler(four))
+    service.submit(KEY, request)
+    service.wait()
+    other = replace(KEY, compiler="another")
+
+    def check() -> bool:
+        service.submit(other, request)
+        service.wait()
+        return service.cache.find(KEY) is not None and service.cache.find(other) is not None
+
+    assert in_a_child(check)
+
+
+def test_a_child_forked_in_the_middle_of_a_compile_only_interprets() -> None:
     gate = threading.Event()
     compiler = FakeCompiler(four, gate=gate)
     service = fake_service(compiler)
     service.submit(KEY, request)
-    child = os.fork()
-    if not child:
-        compiler.gate = None
+    while not compiler.requests:
+        time.sleep(0.001)
+
+    def check() -> bool:
         service.submit(KEY, request)
         service.wait()
-        os._exit(0 if service.cache.find(KEY) else 1)
-    assert os.waitpid(child, 0)[1] == 0
+        now = service.compile_now(replace(KEY, compiler="another"), request())
+        return service.cache.find(KEY) is None and now == b""
+
+    assert in_a_child(check)
     gate.set()
     service.wait()
+    assert service.cache.find(KEY) is not None
 
 
 def test_no_exception_ends_the_thread() -> None:
