@@ -165,6 +165,11 @@ def setitem(x: object, key: object, y: object) -> Array:
     return apply("setitem", x, y, *operands, index=spec)
 
 
+def as_array(x: object) -> Array:
+    """An array that the recorder at work knows, with the elements of `x`."""
+    return x if isinstance(x, Array) else Array(current().lift(x, "asarray"))
+
+
 class _At:
     """`x.at`, to be indexed: `x.at[2:].set(y)`."""
 
@@ -354,6 +359,17 @@ class Array:
     def max(self, axis: SupportsIndex | None = None, *, keepdims: bool = False) -> Array:
         """Largest element over the last axis or all."""
         return reduce("max", self, axis, keepdims)
+
+    # ---- copies: values are immutable, so that names may share them
+
+    def __copy__(self) -> Array:
+        return Array(self.value)
+
+    def __deepcopy__(self, memo: object) -> Array:
+        return Array(self.value)
+
+    def __reduce__(self) -> tuple[Callable[[object], Array], tuple[NDArray[np.generic]]]:
+        return as_array, (self.value.fetch("pickling"),)
 
     def __getattr__(self, name: str) -> object:
         if name.startswith("__"):  # protocols that others probe for

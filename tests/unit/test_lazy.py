@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import enum
 import gc
+import pickle
 import sys
 import threading
 
@@ -468,3 +470,12 @@ def test_random_programs_are_numpys(seed: int) -> None:
             step(rng, pairs)
     for x, a in pairs:
         np.testing.assert_array_equal(np.asarray(x), a)
+
+
+def test_arrays_are_copied_and_pickled_by_value() -> None:
+    x = jnp.asarray(np.float32([1, 2])) + 1
+    copies = [copy.copy(x), copy.deepcopy({"x": x})["x"], pickle.loads(pickle.dumps(x))]
+    x[0] = 7
+    for each in copies:
+        assert isinstance(each, jnp.Array) and each.dtype == np.float32
+        assert np.asarray(each).tolist() == [2, 3]
