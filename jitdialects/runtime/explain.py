@@ -49,7 +49,7 @@ def _machine(vm: VM) -> Iterator[str]:
 
 
 def _entries(vm: VM, code: FunctionCode) -> Iterator[str]:
-    for key in code.keys:
+    for key in list(code.keys):  # other threads may add to them
         entry = vm.service.cache.find(key)
         if entry is not None:
             yield from _entry(entry)

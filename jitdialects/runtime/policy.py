@@ -65,7 +65,8 @@ class Policy:
         axes = {(a, x) for a, shape in enumerate(shapes) for x in range(len(shape))}
         if mode == "symbolic":
             return axes
-        return {(a, x) for a, x in axes if any(s[a][x] != shapes[a][x] for s in history.seen)}
+        seen = history.distinct()
+        return {(a, x) for a, x in axes if any(s[a][x] != shapes[a][x] for s in seen)}
 
 
 def _signature(
@@ -77,11 +78,12 @@ def _signature(
     """Sizes in `general` become symbols; those that were equal whenever they varied share one."""
     names: dict[object, Dim] = {}
     arguments: list[ArgumentType] = []
+    seen = history.distinct()
     for a, (argument, shape) in enumerate(zip(history.types, shapes, strict=True)):
         sizes: list[Dim] = list(shape)
         for x in range(len(shape)):
             if (a, x) in general:
-                column = (shape[x], *(s[a][x] for s in history.seen))
+                column = (shape[x], *(s[a][x] for s in seen))
                 key = column if len(set(column)) > 1 else (a, x)
                 sizes[x] = names.setdefault(key, dims.symbol(f"n{len(names)}"))
         arguments.append(ArgumentType(argument.dtype, tuple(sizes), argument.strided))

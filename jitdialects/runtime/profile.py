@@ -27,6 +27,10 @@ class ShapeHistory:
     """Shapes of all arguments -> number of interpreted calls."""
     others: int = 0
 
+    def distinct(self) -> list[tuple[tuple[int, ...], ...]]:
+        """The shapes seen so far; a copy, since other threads may add to them."""
+        return list(self.seen)
+
     def add(self, arguments: Sequence[Value]) -> None:
         """Count one call."""
         shapes = tuple(map(shape_of, arguments))

@@ -317,6 +317,25 @@ def test_case_130_sixteen_first_calls_of_one_function() -> None:
     assert compiles() - before == len(vm.functions["main"].entries) == 2
 
 
+def test_case_130_each_thread_brings_sizes_of_its_own() -> None:
+    """numba/numba#1791, #2213, #2901: what is known of sizes grows while others decide by it."""
+
+    def work(f: Function, first: int) -> None:
+        for n in range(first, first + 15):
+            assert f(np.full(n, n, F32)).tobytes() == np.full(n, 2 * n + 1, F32).tobytes()
+
+    for _ in range(3):
+        f = jd.jit(lambda x: x * 2 + 1)
+        run_at_once([lambda k=k, f=f: work(f, 15 * k) for k in range(16)])
+        jd.wait()
+        (vm,) = f.machines()
+        ran = served(vm)
+        work(f, 300)
+        assert served(vm) >= ran + 14, jd.explain(
+            f
+        )  # at most one call more to ask for the general code
+
+
 def test_case_130_hits_and_misses_mixed() -> None:
     """numba/numba#1791, #2213, #2901: half of the threads call what is compiled, half what is not."""
     compiled = jd.jit(lambda x: x * 2 + 1)
