@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-import threading
+from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 import numpy as np
@@ -260,11 +260,8 @@ def test_threads_share_a_function() -> None:
             if not (f(x) == 2 * k + 1).all():
                 wrong.append((k, n))
 
-    threads = [threading.Thread(target=work, args=(k,)) for k in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(4) as threads:
+        list(threads.map(work, range(4)))  # raises what they raise
     assert not wrong and signatures(f) == 1
 
 
