@@ -24,6 +24,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Region, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
+from xdsl.utils.exceptions import PassFailedException
 
 from jitdialects.analysis.bounds import constant_of, constant_trip_count
 from jitdialects.passes.index_math import Index, IndexMath, before
@@ -107,6 +108,11 @@ class LoopUnrollPass(ModulePass):
     factor: int = 0
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
+        if self.factor < 0:
+            raise PassFailedException(
+                f"loop-unroll: factor {self.factor} is negative; give a number of copies, or 0 to go by "
+                "the schedules"
+            )
         for loop in loops_innermost_first(op):
             schedule = schedule_of(loop)
             factor = schedule.unroll

@@ -38,6 +38,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Block, Operation, OpResult, Region, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
+from xdsl.utils.exceptions import PassFailedException
 
 from jitdialects.analysis.body import Body, body_of
 from jitdialects.analysis.bounds import constant_extent, constant_of, extent_at_most
@@ -390,6 +391,11 @@ class LoopVectorizePass(ModulePass):
     width: int = 0
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
+        if self.width < 0:
+            raise PassFailedException(
+                f"loop-vectorize: width {self.width} is negative; give a number of lanes, or 0 to go by "
+                "the schedules"
+            )
         for loop in loops_innermost_first(op):
             schedule = schedule_of(loop)
             width = schedule.vector
