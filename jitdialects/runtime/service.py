@@ -21,7 +21,7 @@ from collections.abc import Callable, Sequence
 from jitdialects.bytecode.program import Constant
 from jitdialects.config import config
 from jitdialects.errors import CompileError, Error
-from jitdialects.runtime import dump
+from jitdialects.runtime import dump, float_environment
 from jitdialects.runtime.cache import CacheKey, KernelCache, default_cache
 from jitdialects.runtime.messages import CompileReply
 from jitdialects.runtime.stats import indicators
@@ -99,6 +99,7 @@ class CompileService:
             self._changed.wait_for(lambda: not any(map(keys, self._pending)))
 
     def _work(self) -> None:
+        float_environment.enter()  # a thread begins with that of whoever started it
         while True:
             with self._changed:
                 self._changed.wait_for(lambda: self._waiting)

@@ -24,6 +24,7 @@ from jitdialects.bytecode.signature import Signature
 from jitdialects.bytecode.verifier import verify
 from jitdialects.config import config
 from jitdialects.errors import ArgumentError, DTypeError, Error, PoolError, ShapeError
+from jitdialects.runtime import float_environment
 from jitdialects.runtime.cache import CacheEntry, CacheKey, KernelCache
 from jitdialects.runtime.dispatch import class_of, type_of
 from jitdialects.runtime.identity import compiler_version, feature_level, fingerprint
@@ -92,6 +93,7 @@ class VM:
                 f"@{name} takes {code.function.parameters} argument(s), got {len(arguments)}"
             )
         started = time.monotonic()
+        callers = float_environment.enter()
         try:
             served = self._run_compiled(code, arguments)
             if served is not None:
@@ -103,6 +105,8 @@ class VM:
             # the frames of the interpreter would keep the arrays of this run alive
             raise error.with_traceback(None) from None
         finally:
+            if callers is not None:
+                float_environment.leave(callers)
             self.pool.safe_point()
             ended = time.monotonic()
             indicators.add_run(ended, ended - started)
