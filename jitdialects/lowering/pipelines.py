@@ -190,14 +190,16 @@ def lower_program(
     With `dump`, `facts.stages` holds the text after every pass, keyed `00-vm`, `01-<pass>`, ...
     Raises `CompileError` where this version cannot compile the region.
     """
+    facts = Facts()
+    started = time.perf_counter()
     from jitdialects.dialects.context import make_context
     from jitdialects.lowering.bytecode_to_vm import program_to_module
 
-    facts = Facts()
+    passes = cpu_passes(str(signature), features, fuse)
     ctx = make_context()
+    facts.milliseconds["import"] = (time.perf_counter() - started) * 1e3
     started = time.perf_counter()
     module = program_to_module(program)
-    passes = cpu_passes(str(signature), features, fuse)
     for index, name in enumerate(("vm", *(p.name for p in passes))):
         if index:
             passes[index - 1].apply(ctx, module)
