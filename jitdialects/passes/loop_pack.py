@@ -10,12 +10,13 @@
 with %e = min(%p + 64, %b). The rows of a panel lie a whole matrix row apart; with a power of two between them
 they share few cache sets, so every pass over the panel would come from far away. Packed, its rows are
 neighbours. It works on the `scf.for` whose schedule says `pack` (how many of its iterations share a copy),
-needs loads of a matrix with a static number of rows, and never packs what the loop writes.
+needs loads of a matrix with a static number of rows, and never packs what the loop writes, nor more than
+fits on a stack.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from xdsl.context import Context
@@ -50,7 +51,9 @@ from jitdialects.passes.loop_rewrite import (
 )
 
 MAX_PANEL_BYTES = 256 * 1024
-"""Half of a common second-level cache; a panel lives on the stack."""
+"""Half of a common second-level cache."""
+MAX_STACK_BYTES = 1024 * 1024
+"""All panels of a function: they live on the stack of whatever thread calls it."""
 ALIGNMENT = 64
 MAX_LANES = 64
 
@@ -113,14 +116,24 @@ def is_packing_legal(access: Access, loop: scf.ForOp, body: Body) -> bool:
     )
 
 
+def fits_on_the_stack(panels: Iterable[Panel], count: int, taken: int) -> bool:
+    """With the `taken` bytes of other loops, copies of `panels` leave a thread's stack alone."""
+    return taken + sum(panel_bytes(panel, count) for panel in panels) <= MAX_STACK_BYTES
+
+
 # ---- profitability -----------------------------------------------------------------------------
+
+
+def panel_bytes(panel: Panel, count: int) -> int:
+    """What `count` panels take together."""
+    element: Attribute = memref_type(panel.matrix).get_element_type()
+    width = element.bitwidth if isinstance(element, FixedBitwidthType) else 64
+    return panel.rows * panel.columns * count * max(8, width) // 8
 
 
 def is_packing_profitable(panel: Panel, count: int) -> bool:
     """`count` panels together stay in a cache that is close."""
-    element: Attribute = memref_type(panel.matrix).get_element_type()
-    width = element.bitwidth if isinstance(element, FixedBitwidthType) else 64
-    return panel.rows * panel.columns * count * max(8, width) // 8 <= MAX_PANEL_BYTES
+    return panel_bytes(panel, count) <= MAX_PANEL_BYTES
 
 
 # ---- the rewrite -------------------------------------------------------------------------------
@@ -203,20 +216,28 @@ class LoopPackPass(ModulePass):
     name = "loop-pack"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for loop in loops_innermost_first(op):
-            schedule = schedule_of(loop)
-            if not schedule.pack:
-                continue
-            set_schedule(loop, schedule.without("pack"))
-            found = list(packable(loop, schedule.pack))
-            if not found:
-                refuse(loop, self.name, "nothing that the loops inside read again can be packed")
-                continue
-            math = strip_mine(loop, schedule.pack)
-            packed: dict[Panel, SSAValue] = {}
-            place = Places()
-            for access, panel in found:
-                if panel not in packed:
-                    packed[panel] = pack(panel, loop, schedule.pack, math)
-                row, column = access.indices
-                access.op.operands = (packed[panel], row, place(column, loop.lb))
+        for function in op.ops:
+            taken = 0
+            for loop in loops_innermost_first(function):
+                if schedule_of(loop).pack:
+                    taken += self._pack(loop, taken)
+
+    def _pack(self, loop: scf.ForOp, taken: int) -> int:
+        """Pack for one loop; returns the bytes of stack that it takes."""
+        schedule = schedule_of(loop)
+        set_schedule(loop, schedule.without("pack"))
+        found = list(packable(loop, schedule.pack))
+        panels = dict.fromkeys(panel for _, panel in found)
+        if not found:
+            refuse(loop, self.name, "nothing that the loops inside read again can be packed")
+            return 0
+        if not fits_on_the_stack(panels, schedule.pack, taken):
+            refuse(loop, self.name, "the panels of this function would fill the stack")
+            return 0
+        math = strip_mine(loop, schedule.pack)
+        packed = {panel: pack(panel, loop, schedule.pack, math) for panel in panels}
+        place = Places()
+        for access, panel in found:
+            row, column = access.indices
+            access.op.operands = (packed[panel], row, place(column, loop.lb))
+        return sum(panel_bytes(panel, schedule.pack) for panel in panels)
