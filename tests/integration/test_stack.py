@@ -9,7 +9,7 @@ import numpy as np
 import jitdialects as jd
 from jitdialects.bytecode.builder import ProgramBuilder
 
-LAYERS = 12
+LAYERS = 24
 WIDE, NARROW = 784, 512  # a packed panel of either takes 128 to 196 KiB
 
 
