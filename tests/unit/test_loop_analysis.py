@@ -18,19 +18,14 @@ from jitdialects.analysis.bounds import (
 )
 from jitdialects.analysis.dependence import carried_dependence, carried_distance, linear_form
 from jitdialects.analysis.lanes import lanes_of
+from jitdialects.analysis.machine import LEVELS
 from jitdialects.analysis.memory import may_alias, overlap_possible
+from jitdialects.analysis.nest_facts import NestFacts, facts_of, next_power_of_two
+from jitdialects.analysis.schedule_product import balanced, rows_for
 from jitdialects.dialects.context import make_context
 from jitdialects.dialects.loop import PARALLEL, REDUCTION, NestOp, Schedule
 from jitdialects.passes.loop_interchange import is_permutation, keeps_reductions_in_order
-from jitdialects.passes.loop_schedule import (
-    LEVELS,
-    NestFacts,
-    balanced,
-    choose_schedule,
-    facts_of,
-    next_power_of_two,
-    rows_for,
-)
+from jitdialects.passes.loop_schedule import choose_schedule
 
 CONTEXT = make_context()
 

@@ -1,0 +1,94 @@
+"""What the schedule rules ask of a `loop.nest`, collected once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import cast
+
+from xdsl.dialects.builtin import FixedBitwidthType, VectorType
+from xdsl.ir import Attribute
+
+from jitdialects.analysis.body import Body, body_of
+from jitdialects.analysis.bounds import constant_extent, extent_at_most, trip_count
+from jitdialects.analysis.lanes import Lanes, lanes_along
+from jitdialects.analysis.machine import Level
+from jitdialects.analysis.memory import Access, is_fresh, memref_type, root_of
+from jitdialects.dialects.loop import PARALLEL, NestOp
+
+
+@dataclass(frozen=True)
+class NestFacts:
+    """What the rules ask. Extents count iterations per axis, `None` if they are not static.
+
+    `at_most` bounds the innermost one. `contiguous`: along the innermost axis, which is parallel, accesses
+    go to neighbours or stay. `accumulators`: "none", "scalars" or "arrays" among the memory that the body
+    allocates. `streams`: accesses to memory that was not allocated here.
+    """
+
+    kinds: tuple[str, ...]
+    extents: tuple[int | None, ...]
+    at_most: int | None
+    contiguous: bool
+    encloses_loops: bool
+    accumulators: str
+    streams: int
+    element_bytes: int
+    operations: int
+
+
+def facts_of(nest: NestOp) -> NestFacts:
+    """Collect the facts; the body is looked at once, and once more for its lanes."""
+    body = body_of(nest.body.block)
+    outside = [access for access in body.accesses if not is_fresh(root_of(access.base))]
+    bounds = list(zip(nest.lower, nest.upper, nest.step_values, strict=True))
+    extents = [constant_extent(low, high) for low, high, _ in bounds]
+    return NestFacts(
+        kinds=nest.kind_names,
+        extents=tuple(
+            None if extent is None else trip_count(0, extent, step)
+            for extent, (_, _, step) in zip(extents, bounds, strict=True)
+        ),
+        at_most=extent_at_most(*bounds[-1][:2]),
+        contiguous=nest.kind_names[-1] == PARALLEL
+        and _is_contiguous(body.accesses, lanes_along(nest.ivs[-1])),
+        encloses_loops=any(op.regions for op in body.others) or bool(body.loops),
+        accumulators=_accumulators(body),
+        streams=len(outside),
+        element_bytes=max((_bytes(access.value_type) for access in body.accesses), default=4),
+        operations=len(body.accesses) + len(body.others) + len(body.loops),
+    )
+
+
+def _is_contiguous(accesses: Sequence[Access], lanes: Lanes) -> bool:
+    return all(
+        lanes.is_contiguous_access(access)
+        or (not access.is_store and lanes.is_uniform_access(access))
+        or (not access.indices and is_fresh(root_of(access.base)))
+        for access in accesses
+    )
+
+
+def _accumulators(body: Body) -> str:
+    ranks = [
+        memref_type(op.results[0]).get_num_dims()
+        for op in body.others
+        if op.name == "memref.alloca"
+    ]
+    return "none" if not ranks else "arrays" if any(ranks) else "scalars"
+
+
+def _bytes(type: Attribute) -> int:
+    if isinstance(type, VectorType):
+        return _bytes(cast("VectorType[Attribute]", type).get_element_type())
+    return max(1, type.bitwidth // 8) if isinstance(type, FixedBitwidthType) else 8
+
+
+def lanes_for(facts: NestFacts, level: Level) -> int:
+    """Lanes of the widest element in a register."""
+    return max(2, level.lanes * 4 // max(4, facts.element_bytes))
+
+
+def next_power_of_two(number: int) -> int:
+    """The smallest power of two that is not below `number`."""
+    return 1 << max(0, number - 1).bit_length()

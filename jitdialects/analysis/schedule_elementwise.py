@@ -1,0 +1,27 @@
+"""Schedules of nests whose innermost axis is parallel and whose elements lie next to each other."""
+
+from __future__ import annotations
+
+from jitdialects.analysis.machine import Level
+from jitdialects.analysis.nest_facts import NestFacts, lanes_for, next_power_of_two
+from jitdialects.dialects.loop import Schedule
+
+MAX_LANES = 32
+SMALL_BODY = 8
+SMALL_BODY_UNROLL = 2
+
+
+def elementwise_schedule(facts: NestFacts, level: Level) -> Schedule:
+    """One vector per iteration of the innermost axis, or one for the whole of it."""
+    width = lanes_for(facts, level)
+    extent = facts.extents[-1]
+    most = facts.at_most if extent is None else extent
+    if most is not None and most <= 1:
+        return Schedule()
+    if most is not None and (
+        most < width or (most <= MAX_LANES and facts.operations <= SMALL_BODY)
+    ):
+        return Schedule(vector=next_power_of_two(most))
+    long = extent is None or extent >= width * SMALL_BODY_UNROLL
+    small = facts.operations <= SMALL_BODY and long
+    return Schedule(vector=width, unroll=SMALL_BODY_UNROLL if small else 0)

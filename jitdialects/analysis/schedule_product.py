@@ -1,0 +1,59 @@
+"""Schedules of products: the register tile, and the chain of FMA inside."""
+
+from __future__ import annotations
+
+from jitdialects.analysis.machine import Level
+from jitdialects.analysis.nest_facts import NestFacts, lanes_for, next_power_of_two
+from jitdialects.dialects.loop import Schedule
+
+PANELS_PER_COPY = 4
+"""Long rows are copied faster: a matrix seldom starts where a cache line does."""
+CHAIN_BODY = 8
+"""Operations in the body of a chain, at most."""
+
+
+def is_chain(facts: NestFacts) -> bool:
+    """A short sequence of steps that read what others made: the products along k of a matmul."""
+    return not facts.encloses_loops and facts.streams > 1 and facts.operations <= CHAIN_BODY
+
+
+def product_schedule(facts: NestFacts, level: Level) -> Schedule:
+    """A register tile: some rows of the left operand times some vectors of the right one."""
+    rank = len(facts.kinds)
+    columns = facts.extents[-1]
+    rows = rows_for(facts.extents[-2], level) if rank > 1 else 1
+    vectors = level.vectors if rows > 1 else level.row_vectors
+    width = vectors * lanes_for(facts, level)
+    if columns is not None:
+        width = min(width, next_power_of_two(columns))
+    tiled = columns is None or columns > width
+    before = (0,) * (rank - 1)
+    order = (*range(rank - 2), rank - 1, rank - 2) if tiled and rank > 1 else ()
+    jam = (*(1,) * (rank - 2), rows, 1) if rows > 1 else ()
+    return Schedule(
+        tile=(*before, width) if tiled else (),
+        order=order,
+        vector=width,
+        jam=jam,
+        pack=PANELS_PER_COPY
+        if order and rows > 1 and extent_is_above(facts.extents[-2], rows)
+        else 0,
+    )
+
+
+def extent_is_above(extent: int | None, most: int) -> bool:
+    """There may be more iterations than `most`."""
+    return extent is None or extent > most
+
+
+def rows_for(extent: int | None, level: Level) -> int:
+    """Rows of the register tile."""
+    return level.some_rows if extent is None else balanced(extent, level.rows)
+
+
+def balanced(extent: int, most: int) -> int:
+    """Rows per tile, at most `most`, such that as few tiles as possible are as equal as possible."""
+    if extent < 1:
+        return most
+    tiles = -(-extent // most)
+    return -(-extent // tiles)
