@@ -13,18 +13,18 @@ after block b, as many pairs are complete as b + 1 has trailing zeros. A dot pro
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from xdsl.dialects import arith, math
-from xdsl.dialects.builtin import f32, i8, i64
+from xdsl.dialects.builtin import AnyFloat, f32, i8, i64
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from jitdialects.bytecode import dims
 from jitdialects.bytecode.dims import Dim
 from jitdialects.dialects.loop import PARALLEL, REDUCTION
 from jitdialects.dialects.tssa import GroupOp
-from jitdialects.dialects.tssa_types import shape_of
+from jitdialects.dialects.tssa_types import buffer_element_type, shape_of, tensor_of
 from jitdialects.lowering.emitter import INDEX, STRICT, WRAP, Emitter, memref_of
 from jitdialects.lowering.loop_elementwise import Body, collapse, over, store_element
 from jitdialects.lowering.loop_matmul import multiply_add
@@ -55,6 +55,9 @@ _MAX: Mapping[Attribute, Combine] = {
     i8: Combine(arith.MaxUIOp, 0),
 }
 
+Element = Callable[[Sequence[SSAValue]], SSAValue]
+"""An index for each axis of the operand -> the element there as buffers hold it, emitted at the emitter's
+place. It may load, or compute what a fused prologue computes."""
 Step = Callable[[SSAValue, SSAValue], SSAValue]
 """(index along the axis, lane so far) -> lane with that element."""
 
@@ -67,19 +70,33 @@ def lower_reduction(at: Emitter, group: GroupOp, op: Operation) -> None:
     if len(shape) - len(kept) > 1:
         length = dims.product(shape)
         source = collapse(at, source, length, at.size(length))
-    element = memref_of(source).get_element_type()
-    combine = (_SUM if op.name == "tssa.sum" else _MAX)[element]
     with at.nest(*over(at, kept)) as outer:
         if not shape:
             result = at.load(source)
         else:
-
-            def step(index: SSAValue, lane: SSAValue) -> SSAValue:
-                return combine(at, lane, at.load(source, (*outer, index)))
-
-            blocked = op.name == "tssa.sum" and element == f32
-            result = reduce_axis(at, length, element, combine, step, blocked=blocked)
+            result = reduce_row(at, op, length, outer, lambda indices: at.load(source, indices))
         at.store(result, group.outs[0], outer)
+
+
+def reduce_row(
+    at: Emitter, op: Operation, length: Dim, outer: Sequence[SSAValue], element: Element
+) -> SSAValue:
+    """What the reduction `op` makes of the elements `(*outer, 0 .. length - 1)`, at the emitter's place.
+
+    The result is a scalar of the type in which buffers hold it: an epilogue may follow.
+    """
+    type = buffer_element_type(tensor_of(op.operands[0]).get_element_type())
+    combine = (_SUM if op.name == "tssa.sum" else _MAX)[type]
+
+    def step(index: SSAValue, lane: SSAValue) -> SSAValue:
+        return combine(at, lane, element((*outer, index)))
+
+    return reduce_axis(at, length, type, combine, step, blocked=_is_blocked(op.name, type))
+
+
+def _is_blocked(name: str, type: Attribute) -> bool:
+    """Whether the order of the combinations is meaning."""
+    return name == "tssa.sum" and isinstance(type, AnyFloat)
 
 
 def lower_dot(at: Emitter, group: GroupOp, op: Operation) -> None:
