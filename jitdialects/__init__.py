@@ -31,10 +31,12 @@ from jitdialects.errors import (
 if TYPE_CHECKING:
     from jitdialects.bytecode.program import Program
     from jitdialects.frontends.array import Array
-    from jitdialects.frontends.control import while_loop
+    from jitdialects.frontends.branches import cond, switch
+    from jitdialects.frontends.control import fori_loop, while_loop
     from jitdialects.frontends.jit import jit
     from jitdialects.frontends.lazy import sync
     from jitdialects.frontends.process import clear_cache, wait
+    from jitdialects.frontends.scan import scan
     from jitdialects.runtime.cache import KernelCache
     from jitdialects.runtime.explain import explain
     from jitdialects.runtime.policy import Policy
@@ -52,9 +54,13 @@ _HOMES = {
     "Program": "bytecode.program",
     "VM": "runtime.vm",
     "clear_cache": "frontends.process",
+    "cond": "frontends.branches",
     "explain": "runtime.explain",
+    "fori_loop": "frontends.control",
     "jit": "frontends.jit",
+    "scan": "frontends.scan",
     "stats": "runtime.stats",
+    "switch": "frontends.branches",
     "sync": "frontends.lazy",
     "wait": "frontends.process",
     "while_loop": "frontends.control",
@@ -80,10 +86,14 @@ __all__ = [
     "ShapeError",
     "TraceError",
     "clear_cache",
+    "cond",
     "config",
     "explain",
+    "fori_loop",
     "jit",
+    "scan",
     "stats",
+    "switch",
     "sync",
     "wait",
     "while_loop",

@@ -1,4 +1,4 @@
-"""`while_loop`: a loop as control flow of the program, not unrolled.
+"""Loops as control flow of the program, not unrolled: `while_loop` and `fori_loop`.
 
     while_loop(cond, body, x)              br ^header
                                   ->   ^header: %p = cond(%x);  cond_br %p, ^body, ^exit
@@ -7,7 +7,7 @@
 
 The carried value is a nested structure of arrays. `body` keeps its structure, and the dtype and rank of
 each array; sizes may change. A carried Python scalar takes the dtype that `body` gives it, for which
-`body` is traced once more.
+`body` is traced once more. `Loop` is what `scan` is made of too.
 """
 
 from __future__ import annotations
@@ -17,14 +17,16 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar, cast
 
-from jitdialects.bytecode.dtypes import DType, promote
+import numpy as np
+
+from jitdialects.bytecode.dtypes import WEAK_INT, DType, promote
 from jitdialects.bytecode.operators import OPERATORS
 from jitdialects.bytecode.program import Program
 from jitdialects.errors import ArgumentError, DTypeError, ShapeError, TraceError
 from jitdialects.frontends.array import Array, unwrapped
 from jitdialects.frontends.jit import Argument, as_argument, capture
 from jitdialects.frontends.recorder import active_tracer, user_location
-from jitdialects.frontends.structure import describe, flatten, unflatten
+from jitdialects.frontends.structure import Structure, describe, flatten, leaf_names, unflatten
 from jitdialects.frontends.tracer import TracedValue, Tracer
 from jitdialects.runtime.vm import VM
 
@@ -38,35 +40,94 @@ def while_loop(cond_fun: Callable[[T], object], body_fun: Callable[[T], T], init
     Errors: `TraceError` for another structure, `DTypeError` and `ShapeError` for another dtype or rank
     of what `body_fun` returns, or a condition that is not one truth value.
     """
-    for name, function in (("cond_fun", cond_fun), ("body_fun", body_fun)):
+    who = "while_loop"
+    check_functions(who, "the carried value", cond_fun=cond_fun, body_fun=body_fun)
+    tracer = traced_here()
+    if tracer is None:
+
+        def again(init: T) -> T:
+            return while_loop(cond_fun, body_fun, init)
+
+        return cast(T, run_now(who, again, init_val))
+    return cast(T, Loop(tracer, who, cond_fun, body_fun, init_val).emit())
+
+
+def fori_loop(lower: object, upper: object, body_fun: Callable[[Any, T], T], init_val: T) -> T:
+    """`for i in range(lower, upper): value = body_fun(i, value)`, from `init_val`; the last value.
+
+    The bounds are Python integers or int64 arrays of rank 0, evaluated once; `i` is weak, like a Python
+    integer, where they are. No step is taken where `upper <= lower`. Errors are those of `while_loop`.
+    """
+    who = "fori_loop"
+    check_functions(who, "the counter and the carried value", body_fun=body_fun)
+    tracer = traced_here()
+    if tracer is None:
+
+        def again(lower: object, upper: object, init: T) -> T:
+            return fori_loop(lower, upper, body_fun, init)
+
+        return cast(T, run_now(who, again, lower, upper, init_val))
+    first, end = (Array(_bound(tracer, x)) for x in (lower, upper))
+    one = Array(tracer.constant(np.asarray(1, np.int64), WEAK_INT))
+    loop = Loop(
+        tracer,
+        who,
+        lambda state: state[0] < end,
+        lambda state: (state[0] + one, body_fun(state[0], state[1])),
+        (first, init_val),
+        hidden=1,
+    )
+    return cast("tuple[object, T]", loop.emit())[1]
+
+
+def _bound(tracer: Tracer, bound: object) -> TracedValue:
+    value = tracer.lift(unwrapped(bound), "fori_loop")
+    if value.sizes or value.dtype.name != "int64":
+        raise ArgumentError(
+            f"fori_loop: a bound must be an integer, got {value.dtype} of rank {len(value.sizes)}; "
+            "cast it with astype('int64')"
+        )
+    return value
+
+
+def check_functions(who: str, takes: str, **functions: object) -> None:
+    """Refuse what cannot be called."""
+    for name, function in functions.items():
         if not callable(function):
             raise ArgumentError(
-                f"while_loop: {name} must be a function of the carried value, got "
-                f"{type(cast(object, function)).__name__}"
+                f"{who}: {name} must be a function of {takes}, got {type(function).__name__}"
             )
+
+
+def traced_here() -> Tracer | None:
+    """The capture at work on this thread."""
     tracer = active_tracer()
-    if tracer is None:
-        return _run_now(cond_fun, body_fun, init_val)
-    assert isinstance(tracer, Tracer)
-    return cast(T, _Loop(tracer, cond_fun, body_fun, init_val).emit())
+    assert tracer is None or isinstance(tracer, Tracer)
+    return tracer
 
 
-class _Loop:
-    """One loop while it is emitted."""
+class Loop:
+    """One loop while it is emitted. The first `hidden` elements of the carried tuple are ours, the last
+    one is the user's: messages name its leaves."""
 
     def __init__(
         self,
         tracer: Tracer,
+        who: str,
         cond_fun: Callable[[Any], object],
         body_fun: Callable[[Any], object],
         init: object,
+        hidden: int = 0,
     ) -> None:
         self.tracer = tracer
+        self.who = who
         self.cond = cond_fun
         self.body = body_fun
         leaves: list[object] = []
         self.structure = flatten(init, leaves)
-        self.init = [tracer.lift(unwrapped(x), "while_loop") for x in leaves]
+        self.hidden = hidden
+        self.names = _names(self.structure, hidden)
+        self.init = [tracer.lift(unwrapped(x), who) for x in leaves]
 
     def emit(self) -> object:
         """Emit the loop; its last value, in the structure of the first."""
@@ -87,7 +148,7 @@ class _Loop:
         """Move the first values to the registers that carry them."""
         carried: list[TracedValue] = []
         for value, dtype in zip(self.init, dtypes, strict=True):
-            first = _as_dtype(self.tracer, value, dtype)
+            first = as_dtype(self.tracer, value, dtype)
             sizes = self.tracer.unknown_sizes(len(first.sizes))
             carried.append(self.tracer.fresh_value(dtype, sizes))
             self.tracer.emit("move", (carried[-1].register,), (first.register,))
@@ -106,7 +167,8 @@ class _Loop:
             tracer.open_block("body")
             values = self._next_values(inside)
             dtypes = [
-                _joined(k, c, v) for k, (c, v) in enumerate(zip(carried, values, strict=True))
+                joined(f"{self.who}: {name}", c, v)
+                for name, c, v in zip(self.names, carried, values, strict=True)
             ]
             self._move(carried, values)
             tracer.emit("br", targets=(header,))
@@ -116,10 +178,10 @@ class _Loop:
 
     def _condition(self, inside: list[TracedValue]) -> TracedValue:
         result = self.cond(self._tree(inside))
-        condition = self.tracer.lift(unwrapped(result), "while_loop: cond_fun")
+        condition = self.tracer.lift(unwrapped(result), f"{self.who}: cond_fun")
         if condition.sizes:
             raise ShapeError(
-                f"while_loop: cond_fun returned an array of rank {len(condition.sizes)}, needs one "
+                f"{self.who}: cond_fun returned an array of rank {len(condition.sizes)}, needs one "
                 "truth value of rank 0; reduce it, for example with max",
                 user_location(),
             )
@@ -129,12 +191,13 @@ class _Loop:
         leaves: list[object] = []
         structure = flatten(self.body(self._tree(inside)), leaves)
         if structure != self.structure:
+            became, was = (_users_part(s, self.hidden) for s in (structure, self.structure))
             raise TraceError(
-                f"while_loop: body_fun returned the structure {describe(structure)}, the carried "
-                f"value has {describe(self.structure)}; return the same structure",
+                f"{self.who}: the carried value has the structure {describe(was)}, the function "
+                f"returned {describe(became)}; return the same structure",
                 user_location(),
             )
-        return [self.tracer.lift(unwrapped(x), "while_loop: body_fun") for x in leaves]
+        return [self.tracer.lift(unwrapped(x), self.who) for x in leaves]
 
     def _tree(self, inside: list[TracedValue]) -> object:
         return unflatten(self.structure, iter([Array(v) for v in inside]))
@@ -145,7 +208,7 @@ class _Loop:
         registers = {v.register for v in carried}
         sources: list[int] = []
         for target, value in zip(carried, values, strict=True):
-            source = _as_dtype(tracer, value, target.dtype).register
+            source = as_dtype(tracer, value, target.dtype).register
             if source in registers and source != target.register:
                 saved = tracer.fresh_value(value.dtype, value.sizes).register
                 tracer.emit("move", (saved,), (source,))
@@ -156,12 +219,23 @@ class _Loop:
                 tracer.emit("move", (target.register,), (source,))
 
 
-def _joined(position: int, carried: TracedValue, value: TracedValue) -> DType:
-    """The dtype of carried value `position`, given what `body_fun` returns for it."""
-    who = f"while_loop: carried value {position}"
+def _users_part(structure: Structure, hidden: int) -> Structure:
+    """The structure of the last element of a carried tuple that begins with `hidden` of ours."""
+    return cast("tuple[Structure, ...]", structure[-1])[-1] if hidden else structure
+
+
+def _names(structure: Structure, hidden: int) -> list[str]:
+    """What messages call the leaves of a carried value: `carried value 1`, `carried value ['w'][0]`."""
+    own = [f"carried value {name}" for name in leaf_names(_users_part(structure, hidden))]
+    count = len(leaf_names(structure)) - len(own)
+    return ["a value of the loop's own"] * count + own
+
+
+def joined(who: str, carried: TracedValue, value: TracedValue) -> DType:
+    """The dtype of a value that is `carried` on one path and `value` on another; `who` names it."""
     if len(carried.sizes) != len(value.sizes):
         raise ShapeError(
-            f"{who} has rank {len(carried.sizes)}, body_fun returns rank {len(value.sizes)}; start "
+            f"{who} has rank {len(carried.sizes)} and becomes rank {len(value.sizes)}; start "
             "from an array of that rank, for example with broadcast_to",
             user_location(),
         )
@@ -173,18 +247,18 @@ def _joined(position: int, carried: TracedValue, value: TracedValue) -> DType:
     strong = after if before.weak else before
     if not (before.weak or after.weak) or promote(before, after, who) != strong:
         raise DTypeError(
-            f"{who} is {before}, body_fun returns {after}; cast it with astype", user_location()
+            f"{who} is {before} and becomes {after}; cast it with astype", user_location()
         )
     return strong
 
 
-def _as_dtype(tracer: Tracer, value: TracedValue, dtype: DType) -> TracedValue:
+def as_dtype(tracer: Tracer, value: TracedValue, dtype: DType) -> TracedValue:
     """`value` with the dtype of what it is joined with."""
     if value.dtype == dtype:
         return value
     if not dtype.weak:
         return tracer.record(OPERATORS["cast"], [value], {"dtype": dtype.name})
-    zero = tracer.lift(0.0 if dtype.name == "float64" else 0, "while_loop")
+    zero = tracer.constant(np.zeros((), dtype.numpy), dtype)
     return tracer.record(OPERATORS["add"], [value, zero], {})  # weak + weak stays weak
 
 
@@ -196,19 +270,15 @@ _kept: OrderedDict[bytes, VM] = OrderedDict()
 _lock = threading.Lock()
 
 
-def _run_now(cond_fun: Callable[[T], object], body_fun: Callable[[T], T], init: T) -> T:
-    """Capture the loop, with arrays and numbers that the functions use as arguments, and run it.
-    Loops of equal programs share a VM, so that a loop in a Python loop gets hot."""
+def run_now(who: str, function: Callable[..., object], *arguments: object) -> object:
+    """Capture `function(*arguments)`, with arrays and numbers that it uses from elsewhere as further
+    arguments, and run it. Equal programs share a VM, so that a loop in a Python loop gets hot."""
     leaves: list[object] = []
     keywords: dict[str, object] = {}
-    structure = flatten(((init,), keywords), leaves)
-    arguments: list[Argument] = [as_argument(x, "while_loop") for x in leaves]
-
-    def loop(value: T) -> T:
-        return while_loop(cond_fun, body_fun, value)
-
-    captured = capture(loop, "while_loop", structure, arguments, hoist=True)
-    return cast(T, captured.run(_vm_for(captured.program), arguments, as_arrays=True))
+    structure = flatten((arguments, keywords), leaves)
+    values: list[Argument] = [as_argument(x, who) for x in leaves]
+    captured = capture(function, who, structure, values, hoist=True)
+    return captured.run(_vm_for(captured.program), values, as_arrays=True)
 
 
 def _vm_for(program: Program) -> VM:

@@ -7,7 +7,7 @@ The structure itself is a hashable tuple, so that it can be part of a signature:
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TypeAlias, cast
+from typing import Any, TypeAlias, cast
 
 Structure: TypeAlias = tuple[object, ...]
 
@@ -59,3 +59,24 @@ def describe(structure: Structure) -> str:
         keys = cast(tuple[object, ...], structure[1])
         return "{" + ", ".join(f"{k}: {p}" for k, p in zip(keys, parts, strict=True)) + "}"
     return ("[{}]" if kind == "list" else "({})").format(", ".join(parts))
+
+
+def leaf_names(structure: Structure) -> list[str]:
+    """How Python reaches each leaf, for messages: `1`, `['w'][0]`, `.x`; `0` for a structure that is one
+    leaf, and the bare number for a leaf of a flat tuple or list."""
+    names = _paths(structure)
+    flat = structure[0] in ("tuple", "list") and all(n.count("[") == 1 for n in names)
+    return [n.strip("[]") for n in names] if flat else [n or "0" for n in names]
+
+
+def _paths(structure: Structure) -> list[str]:
+    kind = structure[0]
+    if kind in ("leaf", "none"):
+        return [""] if kind == "leaf" else []
+    parts = cast(tuple[Structure, ...], structure[-1])
+    keys: list[str] = [f"[{k}]" for k in range(len(parts))]
+    if kind == "dict":
+        keys = [f"[{key!r}]" for key in cast(tuple[object, ...], structure[1])]
+    elif kind == "named":
+        keys = [f".{field}" for field in cast(Any, structure[1])._fields]
+    return [key + rest for key, part in zip(keys, parts, strict=True) for rest in _paths(part)]

@@ -77,7 +77,7 @@ class TracedValue(Value):
     def fetch(self, wanted: str) -> NDArray[np.generic]:
         raise TraceError(
             f"{self.tracer.name}: {wanted} needs the elements of an array that is known only when "
-            "the captured function runs; use jd.while_loop for a loop, jnp.where for a choice, or "
+            "the captured function runs; use jd.while_loop for a loop, jd.cond or jnp.where for a choice, or "
             "lazy arrays without jd.jit, where Python control flow simply runs",
             user_location(),
         )
@@ -227,7 +227,7 @@ class Tracer(Recorder):
             dtype = weak_dtype(value, who)
             if self._hoist:
                 return self._hoisted_parameter(plain_scalar(value), dtype, ())
-            return self._constant(np.asarray(value, dtype.numpy), dtype)
+            return self.constant(np.asarray(value, dtype.numpy), dtype)
         raise refuse(value, who)
 
     def own(self, value: Value) -> TracedValue:
@@ -239,15 +239,15 @@ class Tracer(Recorder):
             )
         if value.scope not in self.scopes:
             raise TraceError(
-                f"{self.name}: an array that was made inside a loop is used outside of it; carry it "
-                "as part of the loop's value",
+                f"{self.name}: an array that was made inside a loop or branch is used outside of it; carry "
+                "it as part of the value that is returned",
                 user_location(),
             )
         return value
 
     def _outside(self, array: NDArray[np.generic], dtype: DType) -> TracedValue:
         if not self._hoist:
-            return self._constant(array, dtype)
+            return self.constant(array, dtype)
         return self._hoisted_parameter(array, dtype, array.shape)
 
     def _hoisted_parameter(
@@ -264,7 +264,8 @@ class Tracer(Recorder):
         value.scope = self.scopes[0]
         return value
 
-    def _constant(self, array: NDArray[np.generic], dtype: DType) -> TracedValue:
+    def constant(self, array: NDArray[np.generic], dtype: DType) -> TracedValue:
+        """A constant of the program, also where arrays and numbers from outside are arguments."""
         constant = Constant.of(array, dtype)
         if constant not in self._constants:
             self._constants[constant] = self.fresh_value(dtype, array.shape).register
