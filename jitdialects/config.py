@@ -63,6 +63,7 @@ _OPTIONS: dict[str, tuple[object, Callable[[object], object]]] = {
     "numerics": ("strict", _one_of("strict")),
     "shapes": ("auto", _one_of("auto", "exact", "symbolic")),
     "features": (None, _feature_level),
+    "compiler": ("server", _one_of("server", "in-process")),
 }
 """Option -> its default, and what reads text or a value (`ValueError` for what is not allowed)."""
 
@@ -83,6 +84,8 @@ class Config:
     """Shape policy: `auto` generalises a dimension at its second distinct size."""
     features: str | None
     """Highest feature level used; None: what this CPU has."""
+    compiler: str
+    """Where code is compiled: a `server` process, or `in-process` (for debugging)."""
 
     def __init__(self) -> None:
         for name, (default, _) in _OPTIONS.items():

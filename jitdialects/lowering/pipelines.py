@@ -165,6 +165,7 @@ class Facts:
     operators_fused: int = 0
     remarks: list[str] = field(default_factory=list[str])
     milliseconds: dict[str, float] = field(default_factory=dict[str, float])
+    cpu_seconds: float = 0.0
     stages: dict[str, str] = field(default_factory=dict[str, str])
 
     def as_json(self) -> dict[str, Any]:

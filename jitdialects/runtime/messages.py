@@ -135,6 +135,8 @@ class CompileReply:
     remarks: tuple[str, ...] = ()
     milliseconds: dict[str, float] = field(default_factory=dict[str, float])
     """Wall time by stage."""
+    cpu_seconds: float = 0.0
+    """Of the compiler, imports included where they were for this request."""
     stages: dict[str, str] = field(default_factory=dict[str, str])
     """Texts by stage, if asked for."""
 
@@ -158,6 +160,7 @@ class CompileReply:
                 meta["operators_fused"],
                 tuple(meta["remarks"]),
                 meta["milliseconds"],
+                meta["cpu_seconds"],
                 meta["stages"],
             )
         except (KeyError, TypeError, ValueError, Error) as error:

@@ -36,7 +36,8 @@ from jitdialects.runtime.engines.dlopen import private_folder
 from jitdialects.runtime.identity import compiler_version, feature_level
 from jitdialects.runtime.messages import CompileReply, CompileRequest
 from jitdialects.runtime.pool import MemoryPool
-from jitdialects.runtime.service import Compile, CompileService, compile_in_process
+from jitdialects.runtime.compile_server import default_server
+from jitdialects.runtime.service import Compile, CompileService
 from jitdialects.runtime.values import Array
 
 MAGIC, VERSION = b"JDPK", 1
@@ -88,7 +89,7 @@ class KernelPack:
     `compile` maps a compile request to a reply. `compiled` counts what this process had to compile.
     """
 
-    def __init__(self, compile: Compile = compile_in_process) -> None:
+    def __init__(self, compile: Compile = default_server) -> None:
         self.compiled = 0
         self._compile = compile
         self._lock = threading.RLock()

@@ -1,17 +1,14 @@
 """The compile service: requests wait in a queue, one background thread compiles them.
 
-A call never waits for it. The thread starts with the first request; each key is compiled once however
-many threads ask; what cannot be compiled is recorded with its sentence and never raised into a call.
-While it compiles, garbage collection is put off (collecting graphs of IR stops every thread for tens
-of milliseconds) and threads take turns every 0.05 ms instead of 5 ms.
+A call never waits for it. The thread starts with the first request and mostly waits for the compile
+server; each key is compiled once however many threads ask; what cannot be compiled is recorded with its
+sentence and never raised into a call.
 """
 
 from __future__ import annotations
 
 import atexit
-import gc
 import os
-import sys
 import threading
 import time
 import weakref
@@ -21,22 +18,15 @@ from collections.abc import Callable, Sequence
 from jitdialects.bytecode.program import Constant
 from jitdialects.config import config
 from jitdialects.errors import CompileError, Error
-from jitdialects.runtime import dump, float_environment
+from jitdialects.runtime import compile_server, dump, float_environment
 from jitdialects.runtime.cache import CacheKey, KernelCache, default_cache
+from jitdialects.runtime.compile_server import CompileServer, default_server
 from jitdialects.runtime.messages import CompileReply
 from jitdialects.runtime.stats import indicators
 
-SWITCH_INTERVAL = 0.05e-3
 Compile = Callable[[bytes], bytes]
 Request = Callable[[], bytes]
 """Makes the bytes of a request; a program with weights has megabytes."""
-
-
-def compile_in_process(request: bytes) -> bytes:
-    """A compile request to its reply, with the compiler imported at the first one."""
-    from jitdialects.runtime.compiler import compile_request
-
-    return compile_request(request)
 
 
 class CompileService:
@@ -44,7 +34,7 @@ class CompileService:
     do not appear in the indicators."""
 
     def __init__(
-        self, cache: KernelCache, compile: Compile = compile_in_process, counted: bool = True
+        self, cache: KernelCache, compile: Compile = default_server, counted: bool = True
     ) -> None:
         self.cache = cache
         self.failures: dict[CacheKey, str] = {}
@@ -120,9 +110,9 @@ class CompileService:
                 self._changed.notify_all()
 
     def _serve(self, key: CacheKey, request: Request, constants: Sequence[Constant]) -> bytes:
-        started, cpu = time.perf_counter(), time.thread_time()
+        started = time.perf_counter()
         data = b""
-        with _Recording(self.failures, key), _undisturbed:
+        with _Recording(self.failures, key):
             data = self._compile(request())
             reply = CompileReply.decode(data)
             if reply.error is not None:
@@ -130,9 +120,9 @@ class CompileService:
             self.cache.store(key, reply, constants)
             if reply.stages and config.dump is not None:
                 dump.write(config.dump, key, reply)
+            if self._counted:
+                indicators.add_compile(time.perf_counter() - started, reply.cpu_seconds)
         self.compiles += 1
-        if self._counted:
-            indicators.add_compile(time.perf_counter() - started, time.thread_time() - cpu)
         return data
 
     def forget(self) -> None:
@@ -152,9 +142,10 @@ class CompileService:
     def after_fork(self) -> None:
         """In a child: the thread stayed in the parent, start over, keep what is known.
 
-        A child of a parent that was compiling takes no requests: the locks of the modules that were
-        being imported, and of LLVM, stay held in it for ever. It uses what was compiled and interprets."""
-        self._stopped = self._stopped or self._compiling.locked()
+        A child of a parent whose compiler was at work in this process takes no requests: what that held
+        stays held. It uses what was compiled and interprets. A server stays with the parent whole."""
+        is_remote = isinstance(self._compile, CompileServer)
+        self._stopped = self._stopped or (self._compiling.locked() and not is_remote)
         self._reset()
         self.cache.after_fork()
 
@@ -179,54 +170,17 @@ class _Recording:
         return True
 
 
-class _Undisturbed:
-    """While any service compiles: no garbage collection, short turns. Restores what it found."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._depth = 0
-        self._found = (True, sys.getswitchinterval())
-
-    def __enter__(self) -> None:
-        with self._lock:
-            if not self._depth:
-                self._found = gc.isenabled(), sys.getswitchinterval()
-                sys.setswitchinterval(min(SWITCH_INTERVAL, self._found[1]))
-                gc.disable()
-            self._depth += 1
-
-    def __exit__(self, *error: object) -> None:
-        with self._lock:
-            self._depth -= 1
-            if not self._depth:
-                self._restore()
-
-    def _restore(self) -> None:
-        collecting, interval = self._found
-        sys.setswitchinterval(interval)
-        if collecting:
-            gc.enable()
-
-    def after_fork(self) -> None:
-        """In a child nobody compiles."""
-        self._lock = threading.Lock()
-        if self._depth:
-            self._depth = 0
-            self._restore()
-
-
-_undisturbed = _Undisturbed()
 _services: weakref.WeakSet[CompileService] = weakref.WeakSet()
 
 
 def _after_fork_in_child() -> None:
-    _undisturbed.after_fork()
     for service in list(_services):
         service.after_fork()
 
 
 def _at_exit() -> None:
-    # a thread inside LLVM while the process ends would meet destroyed globals
+    # nobody waits for a server; a thread inside LLVM while the process ends would meet destroyed globals
+    compile_server.close_all()
     for service in list(_services):
         service.stop()
 

@@ -94,6 +94,7 @@ class FakeCompiler:
             "operators_fused": 2,
             "remarks": ["a remark"],
             "milliseconds": {"codegen": 1.5},
+            "cpu_seconds": 0.001,
             "stages": {"00-vm": "builtin.module {}"} if request.dump else {},
         }
         return encode_reply(facts, str(address).encode())

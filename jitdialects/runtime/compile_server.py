@@ -1,0 +1,318 @@
+"""The compile server as seen from the process that runs programs: a subprocess, started at first use.
+
+A request is bytes, its reply is bytes (`runtime.messages`), over a socket pair; xDSL and LLVM are
+imported over there only, so that compiling takes neither the GIL nor memory of the process that
+computes, and an abort inside LLVM ends nobody else. What can go wrong costs a compile, never a call:
+
+- a server that ends in the middle of a request is replaced and asked once more; a request that ended
+  two servers is refused with what the server last said;
+- a server that does not answer in time is killed;
+- where no subprocess may be started, requests are compiled in this process, which is said once.
+
+The other end is `compile_server_main`; each message there is preceded by its length (u64, little endian).
+"""
+
+from __future__ import annotations
+
+import atexit
+import fcntl
+import gc
+import json
+import os
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+import threading
+import warnings
+import weakref
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from jitdialects.config import config
+from jitdialects.errors import CompileError
+
+LENGTH = struct.Struct("<Q")
+MAIN = Path(__file__).with_name("compile_server_main.py")
+DEADLINE = 60.0
+"""Seconds that a reply may take."""
+SWITCH_INTERVAL = 0.05e-3
+_LOWEST_FD = 10
+"""Descriptors below may be closed standard streams, which `subprocess` would overwrite."""
+_ATTEMPTS = 2
+_NICE = 5
+_SAID_AT_MOST = 300
+
+
+class _Ended(Exception):
+    """The server is gone; the text is what is known of its end."""
+
+
+@dataclass
+class _Process:
+    """A running server: its end of the socket pair, and the file that it writes complaints to."""
+
+    popen: subprocess.Popen[bytes]
+    socket: socket.socket
+    log: IO[bytes]
+
+    def last_words(self) -> str:
+        """The exit status and the last line that it wrote."""
+        status = self.popen.wait()
+        self.log.seek(0)
+        lines = self.log.read().decode(errors="replace").strip().splitlines()
+        said = f": {lines[-1][:_SAID_AT_MOST]}" if lines else ""
+        return f"exit status {status}{said}"
+
+    def end(self) -> None:
+        """Kill it and give back what belongs to it."""
+        self.socket.close()
+        self.popen.kill()
+        self.popen.wait()
+        self.log.close()
+
+    def forget(self) -> None:
+        """In a forked child: the server belongs to the parent."""
+        self.socket.close()
+        self.log.close()
+        self.popen.returncode = 0  # so that nobody here waits for it
+
+
+class CompileServer:
+    """A function from a compile request to its reply; one request at a time, whichever thread asks.
+
+    Raises `CompileError` where the server ended twice over a request or did not answer in `deadline`
+    seconds.
+    """
+
+    def __init__(self, deadline: float = DEADLINE) -> None:
+        self.starts = 0
+        """Servers started so far."""
+        self._deadline = deadline
+        self._process: _Process | None = None
+        self._lock = threading.Lock()
+        self._closed = False
+        self._unavailable = False
+        _servers.add(self)
+
+    def __call__(self, request: bytes) -> bytes:
+        if self._unavailable or config.compiler == "in-process":
+            return compile_in_process(request)
+        with self._lock:
+            why = ""
+            for _ in range(_ATTEMPTS):
+                try:
+                    server = self._running()
+                except OSError as error:
+                    self._unavailable = True
+                    warnings.warn(
+                        f"jitdialects: the compile server cannot be started ({error}); "
+                        "compiling in this process, which slows calls down while it happens",
+                        RuntimeWarning,
+                        stacklevel=2,
+                    )
+                    return compile_in_process(request)
+                try:
+                    return _exchange(server, request)
+                except TimeoutError:
+                    self._end()
+                    raise CompileError(
+                        f"the compiler did not answer within {self._deadline:g} s and was killed"
+                    ) from None
+                except _Ended as end:
+                    why = str(end)
+                    self._end()
+            raise CompileError(f"the compiler ended over this request ({why})")
+
+    @property
+    def pid(self) -> int | None:
+        """The process id of the server, if one is running."""
+        server = self._process
+        return None if server is None else server.popen.pid
+
+    def close(self) -> None:
+        """End the server and start none again; a request in flight ends with `CompileError`."""
+        self._closed = True
+        server = self._process
+        if server is not None:
+            server.popen.kill()  # whoever waits for its reply cleans up
+        if self._lock.acquire(blocking=False):
+            self._end()
+            self._lock.release()
+
+    def after_fork(self) -> None:
+        """In a child: the server and whoever waits for it stayed with the parent."""
+        self._lock = threading.Lock()
+        if self._process is not None:
+            self._process.forget()
+            self._process = None
+
+    def _running(self) -> _Process:
+        if self._closed:
+            raise CompileError("this process compiles nothing any more")
+        if self._process is not None and self._process.popen.poll() is not None:
+            self._end()  # it left between requests, as one does that has grown too large
+        if self._process is None:
+            self._process = _start(self._deadline)
+            self.starts += 1
+        return self._process
+
+    def _end(self) -> None:
+        if self._process is not None:
+            self._process.end()
+            self._process = None
+
+
+def _start(deadline: float) -> _Process:
+    """Start a server; `OSError` where that is not possible."""
+    ours, theirs = socket.socketpair()
+    log = tempfile.TemporaryFile()
+    try:
+        passed = fcntl.fcntl(theirs, fcntl.F_DUPFD_CLOEXEC, _LOWEST_FD)
+        kept = fcntl.fcntl(ours, fcntl.F_DUPFD_CLOEXEC, _LOWEST_FD)
+        try:
+            # a process group of its own, so that ^C in a terminal ends calls and not the server; no
+            # session of its own: its niceness would be weighed against nobody
+            popen = subprocess.Popen(
+                [sys.executable, "-I", str(MAIN), str(passed), str(deadline), str(_niceness())],
+                pass_fds=(passed,),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=log,
+                process_group=0,
+                env={**os.environ, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"},
+            )
+        except OSError:
+            os.close(kept)
+            raise
+        finally:
+            os.close(passed)
+    except OSError:
+        log.close()
+        raise
+    finally:
+        ours.close()
+        theirs.close()
+    process = _Process(popen, socket.socket(fileno=kept), log)
+    process.socket.settimeout(deadline)
+    try:
+        _send(process.socket, json.dumps({"path": sys.path}).encode())
+    except OSError as error:
+        process.end()
+        raise OSError(f"it ended at once: {error}") from None
+    return process
+
+
+def _niceness() -> int:
+    """Beside a caller on one CPU the server must not take half of it, nor starve."""
+    return _NICE if len(os.sched_getaffinity(0)) == 1 else 0
+
+
+def _exchange(server: _Process, request: bytes) -> bytes:
+    try:
+        _send(server.socket, request)
+        return receive(server.socket)
+    except TimeoutError:
+        raise
+    except (EOFError, OSError):
+        raise _Ended(server.last_words()) from None
+
+
+def _send(to: socket.socket, message: bytes) -> None:
+    to.sendall(LENGTH.pack(len(message)) + message)
+
+
+def receive(source: socket.socket) -> bytes:
+    """One message; `EOFError` where the other side has closed."""
+    (length,) = LENGTH.unpack(_exactly(source, LENGTH.size))
+    return _exactly(source, length)
+
+
+def _exactly(source: socket.socket, count: int) -> bytes:
+    parts: list[bytes] = []
+    while count:
+        part = source.recv(min(count, 1 << 20))
+        if not part:
+            raise EOFError
+        parts.append(part)
+        count -= len(part)
+    return b"".join(parts)
+
+
+# ---- in this process ---------------------------------------------------------------------------
+
+
+def compile_in_process(request: bytes) -> bytes:
+    """A compile request to its reply, with the compiler imported at the first one."""
+    if _undisturbed.broken:
+        raise CompileError("this process was forked in the middle of a compile and can compile nothing")
+    with _undisturbed:
+        from jitdialects.runtime.compiler import compile_request
+
+        return compile_request(request)
+
+
+class _Undisturbed:
+    """While this process compiles: no garbage collection, which stops every thread for tens of
+    milliseconds over graphs of IR, and turns of 0.05 ms instead of 5 ms. Restores what it found.
+
+    A child that is forked meanwhile is `broken`: the locks of the modules that were being imported, and
+    of LLVM, stay held in it for ever."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._depth = 0
+        self.broken = False
+        self._found = (True, sys.getswitchinterval())
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if not self._depth:
+                self._found = gc.isenabled(), sys.getswitchinterval()
+                sys.setswitchinterval(min(SWITCH_INTERVAL, self._found[1]))
+                gc.disable()
+            self._depth += 1
+
+    def __exit__(self, *error: object) -> None:
+        with self._lock:
+            self._depth -= 1
+            if not self._depth:
+                self._restore()
+
+    def _restore(self) -> None:
+        collecting, interval = self._found
+        sys.setswitchinterval(interval)
+        if collecting:
+            gc.enable()
+
+    def after_fork(self) -> None:
+        """In a child nobody compiles."""
+        self._lock = threading.Lock()
+        if self._depth:
+            self._depth = 0
+            self.broken = True
+            self._restore()
+
+
+_undisturbed = _Undisturbed()
+
+
+def _after_fork_in_child() -> None:
+    _undisturbed.after_fork()
+    for server in list(_servers):
+        server.after_fork()
+
+
+def close_all() -> None:
+    """End every server of this process, as it does when it ends."""
+    for server in list(_servers):
+        server.close()
+
+
+_servers: weakref.WeakSet[CompileServer] = weakref.WeakSet()
+default_server = CompileServer()
+"""The server of the process."""
+os.register_at_fork(after_in_child=_after_fork_in_child)
+atexit.register(close_all)

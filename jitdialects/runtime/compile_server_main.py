@@ -1,0 +1,92 @@
+"""The compile server: `python -I compile_server_main.py FD SECONDS NICENESS`, started by `compile_server`.
+
+Serves compile requests from the socket FD one by one: first a JSON message with the parent's import
+path, then requests, each answered. Ends with its parent, when the socket closes, when one request takes
+SECONDS (by the kernel's timer: also where a thread holds the GIL), and, after a reply, when it has
+grown beyond `RESIDENT_LIMIT`.
+
+Run by path, so that nothing of the package is imported before the parent's import path is known.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import resource
+import select
+import signal
+import socket
+import sys
+import threading
+import time
+
+RESIDENT_LIMIT = 1 << 30
+"""Bytes of resident memory beyond which a server leaves after its reply; the parent starts another."""
+DATA_LIMIT = 8 << 30
+"""Bytes of memory that a compile may take before it gets a `MemoryError`."""
+
+
+def main() -> None:
+    """Serve until the parent is gone."""
+    descriptor, seconds, niceness = int(sys.argv[1]), float(sys.argv[2]), int(sys.argv[3])
+    connection = socket.socket(fileno=descriptor)
+    os.nice(niceness)
+    resource.setrlimit(resource.RLIMIT_DATA, (DATA_LIMIT, resource.RLIM_INFINITY))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    threading.Thread(target=_leave_with_parent, args=(descriptor,), daemon=True).start()
+    _extend_path(connection)
+    from jitdialects.config import FEATURE_LEVELS
+    from jitdialects.runtime import float_environment
+    from jitdialects.runtime.compile_server import LENGTH, receive
+    from jitdialects.runtime.compiler import compile_request, prepare
+    from jitdialects.runtime.messages import encode_error
+
+    float_environment.enter()
+    prepare(FEATURE_LEVELS[0])
+    gc.disable()
+    gc.freeze()
+    accounted = 0.0
+    while True:
+        try:
+            request = receive(connection)
+        except (EOFError, OSError):
+            return
+        signal.setitimer(signal.ITIMER_REAL, seconds)
+        try:
+            reply = compile_request(request, accounted)
+        except Exception as error:
+            reply = encode_error(f"{type(error).__name__}: {error}")
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+        accounted = time.thread_time()
+        try:
+            connection.sendall(LENGTH.pack(len(reply)) + reply)
+        except OSError:
+            return
+        if _resident() > RESIDENT_LIMIT:
+            return
+        gc.collect()
+
+
+def _extend_path(connection: socket.socket) -> None:
+    """Search where the parent searches, in its order; not in its current folder, which may change."""
+    length = int.from_bytes(connection.recv(8, socket.MSG_WAITALL), "little")
+    hello = json.loads(connection.recv(length, socket.MSG_WAITALL))
+    sys.path[:] = [entry for entry in hello["path"] if entry]
+
+
+def _leave_with_parent(descriptor: int) -> None:
+    """End when the other side closes, even in the middle of a compile."""
+    poll = select.poll()
+    poll.register(descriptor, select.POLLRDHUP)
+    poll.poll()
+    os._exit(0)
+
+
+def _resident() -> int:
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * resource.getpagesize()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,284 @@
+"""The compile server: what goes wrong over there costs a compile, never a call and never a process."""
+
+import gc
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from jitdialects.bytecode.builder import ProgramBuilder
+from jitdialects.config import config
+from jitdialects.errors import CompileError
+from jitdialects.runtime import compile_server, compiler
+from jitdialects.runtime.cache import KernelCache
+from jitdialects.runtime.compile_server import CompileServer, compile_in_process
+from jitdialects.runtime.messages import CompileReply, CompileRequest
+from jitdialects.runtime.policy import Policy
+from jitdialects.runtime.service import CompileService
+from jitdialects.runtime.vm import VM
+
+
+def request(operator: str = "negative", signature: str = "main(f32[4])") -> bytes:
+    builder = ProgramBuilder()
+    main = builder.function("main", 1)
+    main.returns(main.apply(operator, *main.parameters))
+    program = builder.finish().to_bytes()
+    return CompileRequest(program, "main", signature, "x86-64-v1").encode()
+
+
+@pytest.fixture
+def server() -> Iterator[CompileServer]:
+    made = CompileServer()
+    yield made
+    made.close()
+
+
+def alive(pid: int) -> bool:
+    """Whether a process runs; one that has ended and waits for its parent does not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def gone(pid: int, within: float = 20.0) -> bool:
+    """Whether the process ends within so many seconds."""
+    end = time.monotonic() + within
+    while alive(pid) and time.monotonic() < end:
+        time.sleep(0.01)
+    return not alive(pid)
+
+
+def test_one_process_serves_request_after_request(server: CompileServer) -> None:
+    assert server.pid is None
+    replies = [CompileReply.decode(server(request())) for _ in range(2)]
+    assert server.starts == 1
+    assert all(reply.library[:4] == b"\x7fELF" for reply in replies)
+    # the first reply accounts for the imports, the second for its own compile
+    assert replies[0].cpu_seconds > replies[1].cpu_seconds > 0
+
+
+def test_the_caller_imports_no_compiler() -> None:
+    script = (
+        "import sys, numpy as np, jitdialects as jd\n"
+        "f = jd.jit(lambda x: x * x + x)\n"
+        "for _ in range(12): f(np.ones(4, np.float32))\n"
+        "f.wait()\n"
+        "f(np.ones(4, np.float32))\n"
+        "assert jd.stats()['compiles'] == 1\n"
+        "bad = {m.partition('.')[0] for m in sys.modules} & {'xdsl', 'llvmlite'}\n"
+        "assert not bad, bad"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True, timeout=120)
+
+
+def test_a_sentence_comes_back_where_it_cannot_be_compiled(server: CompileServer) -> None:
+    assert "no array has the size -1" in str(
+        CompileReply.decode(server(request(signature="main(f32[-1])"))).error
+    )
+    assert "cut off" in str(CompileReply.decode(server(b"garbage")).error)
+    assert server.starts == 1
+
+
+def test_a_killed_server_is_replaced(server: CompileServer) -> None:
+    server(request())
+    assert server.pid is not None
+    os.kill(server.pid, signal.SIGKILL)
+    assert CompileReply.decode(server(request())).error is None
+    assert server.starts == 2
+
+
+def test_a_server_that_dies_over_a_request_is_asked_once_more(
+    server: CompileServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    dying = tmp_path / "main.py"
+    dying.write_text("import sys\nsys.exit('LLVM ERROR: no')\n")
+    monkeypatch.setattr(compile_server, "MAIN", dying)
+    with pytest.raises(
+        CompileError, match="ended over this request .exit status 1: LLVM ERROR: no"
+    ):
+        server(request())
+    assert server.starts == 2
+    monkeypatch.undo()
+    assert CompileReply.decode(server(request())).error is None
+
+
+def test_a_server_that_does_not_answer_is_killed(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    hanging = tmp_path / "main.py"
+    hanging.write_text("import time\ntime.sleep(600)\n")
+    monkeypatch.setattr(compile_server, "MAIN", hanging)
+    server = CompileServer(deadline=0.3)
+    with pytest.raises(CompileError, match="did not answer within 0.3 s and was killed"):
+        server(request())
+    assert server.pid is None
+
+
+def test_the_timer_ends_a_server_that_holds_its_lock() -> None:
+    script = (
+        "import signal\n"
+        "signal.setitimer(signal.ITIMER_REAL, 0.2)\n"
+        "10 ** 10 ** 8\n"  # one operation of CPython, which no other thread interrupts
+    )
+    ended = subprocess.run([sys.executable, "-c", script], timeout=60, check=False)
+    assert ended.returncode == -signal.SIGALRM
+
+
+PARENT = """
+import sys, time
+from jitdialects.runtime.compile_server import CompileServer
+server = CompileServer()
+server(bytes.fromhex(sys.argv[1]))
+print(server.pid, flush=True)
+time.sleep(600)
+"""
+
+
+def test_no_server_outlives_a_killed_parent() -> None:
+    command = [sys.executable, "-c", PARENT, request().hex()]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as parent:
+        assert parent.stdout is not None
+        pid = int(parent.stdout.readline())
+        assert alive(pid)
+        parent.kill()
+    assert gone(pid)
+
+
+def test_a_fork_does_not_keep_the_server_alive_and_has_one_of_its_own(
+    server: CompileServer,
+) -> None:
+    service = CompileService(KernelCache(), server)  # which tells the server about forks
+    server(request())
+    pid = server.pid
+    assert pid is not None
+    there, here = os.pipe()
+    child = os.fork()
+    if not child:
+        good = server.pid is None and CompileReply.decode(server(request())).error is None
+        good = good and server.pid not in (None, pid)
+        os.write(here, b"y" if good else b"n")
+        time.sleep(600)
+    try:
+        assert os.read(there, 1) == b"y"
+        assert CompileReply.decode(server(request())).error is None
+        assert server.pid == pid
+        server.close()
+        assert gone(pid), "the child keeps the socket open"
+    finally:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+    assert service.compiles == 0
+
+
+def test_closing_in_the_middle_of_a_request(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    hanging = tmp_path / "main.py"
+    hanging.write_text("import time\ntime.sleep(600)\n")
+    monkeypatch.setattr(compile_server, "MAIN", hanging)
+    server = CompileServer()
+    caught: list[str] = []
+
+    def ask() -> None:
+        try:
+            server(request())
+        except CompileError as error:
+            caught.append(error.message)
+
+    thread = threading.Thread(target=ask)
+    thread.start()
+    while server.pid is None:
+        time.sleep(0.01)
+    server.close()
+    thread.join(20)
+    assert caught == ["this process compiles nothing any more"]
+
+
+def test_closed_standard_streams_do_no_harm() -> None:
+    script = (
+        "import os, sys\n"
+        "for fd in (0, 1, 2): os.close(fd)\n"
+        "from jitdialects.runtime.compile_server import CompileServer\n"
+        "from jitdialects.runtime.messages import CompileReply\n"
+        "reply = CompileReply.decode(CompileServer()(bytes.fromhex(sys.argv[1])))\n"
+        "os._exit(7 if reply.error is None else 1)\n"
+    )
+    ended = subprocess.run([sys.executable, "-c", script, request().hex()], timeout=60, check=False)
+    assert ended.returncode == 7
+
+
+def test_where_no_process_can_be_started_it_compiles_here(
+    server: CompileServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(compile_server.sys, "executable", "/nonexistent/python")
+    with pytest.warns(RuntimeWarning, match="compile server cannot be started .*compiling in this"):
+        reply = CompileReply.decode(server(request()))
+    assert reply.error is None
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # once is enough
+        assert CompileReply.decode(server(request())).error is None
+    assert server.starts == 0
+
+
+def test_compiling_in_process_is_an_option(
+    server: CompileServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(config, "compiler", "in-process")
+    assert CompileReply.decode(server(request())).error is None
+    assert server.pid is None
+
+
+def test_in_process_no_garbage_is_collected_and_turns_are_short(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    seen: list[tuple[bool, float]] = []
+
+    def spy(data: bytes) -> bytes:
+        seen.append((gc.isenabled(), sys.getswitchinterval()))
+        return b""
+
+    monkeypatch.setattr(compiler, "compile_request", spy)
+    before = sys.getswitchinterval()
+    compile_in_process(b"")
+    assert seen == [(False, pytest.approx(0.05e-3))]
+    assert (gc.isenabled(), sys.getswitchinterval()) == (True, before)
+
+
+def test_a_call_goes_on_while_the_server_is_killed_again_and_again(server: CompileServer) -> None:
+    builder = ProgramBuilder()
+    main = builder.function("main", 1)
+    main.returns(main.apply("negative", *main.parameters))
+    vm = VM(
+        builder.finish(),
+        Policy(threshold=1, shapes="exact"),
+        service=CompileService(KernelCache(), server),
+    )
+    for n in range(1, 9):
+        x = np.ones(n, np.float32)
+        for _ in range(3):
+            assert (vm.run("main", x)[0] == -x).all()
+        if server.pid is not None and n % 3 == 0:
+            os.kill(server.pid, signal.SIGKILL)
+    vm.wait()
+    assert len(vm.service.cache) + len(vm.service.failures) == 8
+    assert len(vm.service.cache) >= 5
+
+
+def test_the_message_framing() -> None:
+    left, right = socket.socketpair()
+    left.sendall(compile_server.LENGTH.pack(3) + b"ab")
+    left.sendall(b"c")
+    assert compile_server.receive(right) == b"abc"
+    left.close()
+    with pytest.raises(EOFError):
+        compile_server.receive(right)
