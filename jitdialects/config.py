@@ -25,6 +25,13 @@ def _positive(value: object) -> int:
     return int(text)
 
 
+def _seconds(value: object) -> float:
+    seconds = float(str(value))
+    if not 0 < seconds < float("inf"):
+        raise ValueError("needs a positive number of seconds")
+    return seconds
+
+
 def _one_of(*allowed: str) -> Callable[[object], str]:
     def parse(value: object) -> str:
         if not isinstance(value, str) or value not in allowed:
@@ -64,6 +71,7 @@ _OPTIONS: dict[str, tuple[object, Callable[[object], object]]] = {
     "shapes": ("auto", _one_of("auto", "exact", "symbolic")),
     "features": (None, _feature_level),
     "compiler": ("server", _one_of("server", "in-process")),
+    "compile_seconds": (20.0, _seconds),
 }
 """Option -> its default, and what reads text or a value (`ValueError` for what is not allowed)."""
 
@@ -86,6 +94,8 @@ class Config:
     """Highest feature level used; None: what this CPU has."""
     compiler: str
     """Where code is compiled: a `server` process, or `in-process` (for debugging)."""
+    compile_seconds: float
+    """What one compile may take; a function that needs more stays interpreted."""
 
     def __init__(self) -> None:
         for name, (default, _) in _OPTIONS.items():

@@ -65,6 +65,8 @@ def shape_text(shape: Shape) -> str:
 
 def broadcast_shapes(who: str, shapes: Sequence[Shape], facts: ShapeFacts) -> Shape:
     """NumPy's broadcasting: shapes aligned at the right, sizes equal or 1."""
+    if len(set(shapes)) == 1:
+        return shapes[0]
     rank = max((len(s) for s in shapes), default=0)
     out: list[Dim] = []
     error = ShapeError(

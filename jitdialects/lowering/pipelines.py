@@ -24,6 +24,7 @@ from jitdialects.bytecode.signature import Signature
 from jitdialects.dialects.constants import CONSTANT
 from jitdialects.dialects.loop import PACKED, REMARK
 from jitdialects.dialects.tssa_types import DimsAttr, dtype_of, guards_of, shape_of
+from jitdialects.errors import CompileError
 
 TARGETS = ("cpu",)
 STAGES = {
@@ -185,11 +186,13 @@ def lower_program(
     fuse: bool = True,
     dump: bool = False,
     observe: Observer | None = None,
+    seconds: float | None = None,
 ) -> tuple[ModuleOp, Facts]:
     """Lower `signature.function` of a verified program to the `llvm` dialect.
 
     With `dump`, `facts.stages` holds the text after every pass, keyed `00-vm`, `01-<pass>`, ...
-    Raises `CompileError` where this version cannot compile the region.
+    Raises `CompileError` where this version cannot compile the region, and, between two passes, where
+    it has taken more than `seconds`.
     """
     facts = Facts()
     started = time.perf_counter()
@@ -212,6 +215,11 @@ def lower_program(
         if observe is not None:
             observe(name, module)
         started = time.perf_counter()
+        if seconds is not None and sum(facts.milliseconds.values()) > seconds * 1e3:
+            raise CompileError(
+                f"compiling takes longer than {seconds:g} s (given up after {name}); raise "
+                "compile_seconds, or split the function"
+            )
     return module, facts
 
 

@@ -36,12 +36,11 @@ from jitdialects.errors import CompileError
 
 LENGTH = struct.Struct("<Q")
 MAIN = Path(__file__).with_name("compile_server_main.py")
-DEADLINE = 60.0
-"""Seconds that a reply may take."""
 SWITCH_INTERVAL = 0.05e-3
 _LOWEST_FD = 10
 """Descriptors below may be closed standard streams, which `subprocess` would overwrite."""
 _ATTEMPTS = 2
+_PATIENCE = 3
 _NICE = 5
 _SAID_AT_MOST = 300
 
@@ -84,13 +83,13 @@ class CompileServer:
     """A function from a compile request to its reply; one request at a time, whichever thread asks.
 
     Raises `CompileError` where the server ended twice over a request or did not answer in `deadline`
-    seconds.
+    seconds (None: in a multiple of `config.compile_seconds`, which ends a compile in good order).
     """
 
-    def __init__(self, deadline: float = DEADLINE) -> None:
+    def __init__(self, deadline: float | None = None) -> None:
         self.starts = 0
         """Servers started so far."""
-        self._deadline = deadline
+        self._given = deadline
         self._process: _Process | None = None
         self._lock = threading.Lock()
         self._closed = False
@@ -131,6 +130,10 @@ class CompileServer:
         """The process id of the server, if one is running."""
         server = self._process
         return None if server is None else server.popen.pid
+
+    @property
+    def _deadline(self) -> float:
+        return _PATIENCE * config.compile_seconds if self._given is None else self._given
 
     def close(self) -> None:
         """End the server and start none again; a request in flight ends with `CompileError`."""

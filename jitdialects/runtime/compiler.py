@@ -55,6 +55,7 @@ def _compile(request: CompileRequest, since: float) -> bytes:
         request.features,
         fuse=request.fuse,
         dump=request.dump,
+        seconds=request.seconds,
     )
     lowered = time.perf_counter()
     library = compile_llvm_module(module, request.features)

@@ -68,6 +68,8 @@ class CompileRequest:
     numerics: str = "strict"
     fuse: bool = True
     dump: bool = False
+    seconds: float | None = None
+    """What lowering may take."""
 
     def encode(self) -> bytes:
         """The request as a frame."""
@@ -78,6 +80,7 @@ class CompileRequest:
             "numerics": self.numerics,
             "fuse": self.fuse,
             "dump": self.dump,
+            "seconds": self.seconds,
         }
         return _frame(_REQUEST, meta, self.program)
 

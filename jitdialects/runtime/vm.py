@@ -216,9 +216,15 @@ class VM:
 
 def _request_bytes(program: Program, function: str, key: CacheKey) -> bytes:
     """The request to compile a function for what `key` says."""
-    dump = config.dump is not None
     request = CompileRequest(
-        program.to_bytes(), function, key.signature, key.features, key.numerics, key.fuse, dump
+        program.to_bytes(),
+        function,
+        key.signature,
+        key.features,
+        key.numerics,
+        key.fuse,
+        dump=config.dump is not None,
+        seconds=config.compile_seconds,
     )
     return request.encode()
 

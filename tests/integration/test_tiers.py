@@ -173,3 +173,21 @@ def test_what_cannot_be_compiled_is_interpreted_and_explained(service: CompileSe
         assert vm.run("main", np.arange(6))[0].tolist() == [5]
         vm.wait()
     assert "not compiled: main(i64[6])" in explain(vm)
+
+
+def test_case_133_a_compile_that_takes_too_long_is_given_up(
+    service: CompileService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(config, "compile_seconds", 1e-3)
+    builder = ProgramBuilder()
+    main = builder.function("main", 1)
+    value = main.parameters[0]
+    for _ in range(300):
+        value = main.apply("add", value, main.parameters[0])
+    main.returns(value)
+    vm = VM(builder.finish(), Policy(threshold=1), service=service)
+    x = np.arange(4, dtype=np.float32)
+    for _ in range(3):
+        assert (vm.run("main", x)[0] == 301 * x).all()
+        vm.wait()
+    assert "compiling takes longer than 0.001 s (given up after " in explain(vm)
