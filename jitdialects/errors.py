@@ -39,6 +39,10 @@ class DTypeError(Error, TypeError):
     """A dtype that an operator, or this version, does not take."""
 
 
+class IntegerRangeError(Error, OverflowError):
+    """A Python integer that the dtype it takes cannot hold."""
+
+
 class ArgumentError(Error, TypeError):
     """A call with the wrong number or kind of arguments."""
 

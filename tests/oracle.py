@@ -23,7 +23,6 @@ from jitdialects.bytecode.program import Function, Program
 
 Array = np.ndarray[Any, Any]
 F32 = np.float32
-SMALLEST_INT64 = np.iinfo(np.int64).min
 
 
 @dataclass(frozen=True)
@@ -34,18 +33,20 @@ class Value:
     array: Array
 
 
-# ---- float32 primitives --------------------------------------------------------------------------
+# ---- primitives of floats -------------------------------------------------------------------------
 
 
 def fma(x: Array, y: Array, z: Array) -> Array:
-    """x * y + z in float32, rounded once.
+    """x * y + z, rounded once: in float64 if an operand is, else in float32.
 
-    The product is exact in float64. The float64 sum is rounded to odd (of the two neighbours of the
+    float32: the product is exact in float64. The float64 sum is rounded to odd (of the two neighbours of the
     exact sum the one with an odd significand), after which rounding to float32 gives the correctly
     rounded result, since 53 >= 2 * 24 + 2. Boldo, Melquiond, "Emulation of FMA and correctly
     rounded sums: proved algorithms using rounding to odd", 2008.
     """
     with np.errstate(all="ignore"):
+        if np.result_type(x, y, z) == np.float64:
+            return np.asarray(_FMA64(x, y, z), np.float64)
         product = np.asarray(x, np.float64) * np.asarray(y, np.float64)
         addend = np.asarray(z, np.float64)
         total = np.asarray(product + addend)
@@ -57,6 +58,27 @@ def fma(x: Array, y: Array, z: Array) -> Array:
         away_from_zero = (error > 0) == (total > 0)
         bits = bits + np.where(to_odd, np.where(away_from_zero, 1, -1), 0)
         return bits.view(np.float64).astype(F32)
+
+
+def _fma64(x: float, y: float, z: float) -> float:
+    """In float64, by exact integers; their quotient is correctly rounded in Python."""
+    x, y, z = float(x), float(y), float(z)
+    if not np.isfinite(x) or not np.isfinite(y) or x == 0 or y == 0:
+        return np.float64(x) * np.float64(y) + np.float64(z)
+    if not np.isfinite(z):
+        return z  # the exact product is finite, the rounded one may not be
+    (a, p), (b, q), (c, r) = (v.as_integer_ratio() for v in (x, y, z))
+    exact, denominator = a * b * r + c * p * q, p * q * r
+    if exact == 0:
+        return 0.0
+    try:
+        rounded = exact / denominator
+    except OverflowError:
+        rounded = float("inf") if exact > 0 else float("-inf")
+    return rounded if rounded else -0.0 if exact < 0 else 0.0
+
+
+_FMA64 = np.frompyfunc(_fma64, 3, 1)
 
 
 def lesser(x: Array, y: Array) -> Array:
@@ -108,15 +130,16 @@ BLOCK, LANES, K_BLOCK = 4096, 32, 512
 
 
 def ordered_sum(rows: Array, factor: Array | None = None) -> Array:
-    """The float32 sum of each row of `rows` (r, n), or of rows * factor fused (dot).
+    """The sum of each row of `rows` (r, n) of floats, or of rows * factor fused (dot).
 
     Blocks of 4096; in a block, element i goes to lane i mod 32, each lane ascending from -0.0; lanes
     folded by halves; blocks joined by the binary tree aligned at 0; at last + (+0.0).
     """
     count, n = rows.shape
+    zero = rows.dtype.type(0.0)
     blocks: list[Array] = []
     for start in range(0, n, BLOCK):
-        lanes = np.full((count, LANES), -0.0, F32)
+        lanes = np.full((count, LANES), -zero)
         for i in range(start, min(start + BLOCK, n), LANES):
             stop = min(i + LANES, n)
             part, old = rows[:, i:stop], lanes[:, : stop - i]
@@ -128,15 +151,15 @@ def ordered_sum(rows: Array, factor: Array | None = None) -> Array:
     while len(blocks) > 1:
         pairs = [blocks[i : i + 2] for i in range(0, len(blocks), 2)]
         blocks = [p[0] + p[1] if len(p) == 2 else p[0] for p in pairs]
-    return (blocks[0] if blocks else np.full(count, -0.0, F32)) + F32(0.0)
+    return (blocks[0] if blocks else np.full(count, -zero)) + zero
 
 
 def ordered_matmul(x: Array, y: Array) -> Array:
-    """(m, k) @ (k, n) in float32: k in blocks of 512, each an ascending chain of FMAs from +0.0;
+    """(m, k) @ (k, n) of floats: k in blocks of 512, each an ascending chain of FMAs from +0.0;
     block results added ascending, the first taken as it is."""
     total: Array | None = None
     for start in range(0, max(x.shape[1], 1), K_BLOCK):
-        chain = np.zeros((x.shape[0], y.shape[1]), F32)
+        chain = np.zeros((x.shape[0], y.shape[1]), x.dtype)
         for k in range(start, min(start + K_BLOCK, x.shape[1])):
             chain = fma(x[:, k, None], y[None, k, :], chain)
         total = chain if total is None else total + chain
@@ -146,8 +169,8 @@ def ordered_matmul(x: Array, y: Array) -> Array:
 
 def matmul(x: Array, y: Array) -> Array:
     """Operands of rank 1 or 2. A vector on the right takes the order of sums, any other the k-blocks."""
-    if x.dtype != F32:
-        return np.asarray(np.matmul(x, y))  # int64 wraps: any order gives the same
+    if x.dtype.kind != "f":
+        return np.asarray(np.matmul(x, y))  # integers wrap: any order gives the same
     if y.ndim == 1:
         rows = np.atleast_2d(x)
         return ordered_sum(rows, y).reshape(x.shape[:-1])
@@ -168,7 +191,7 @@ def _as_rows(x: Array, attributes: attr.Attributes) -> tuple[Array, tuple[int, .
 def total(x: Array, attributes: attr.Attributes) -> Array:
     """The operator sum."""
     rows, shape = _as_rows(x, attributes)
-    sums = ordered_sum(rows) if x.dtype == F32 else rows.sum(axis=1, dtype=np.int64)
+    sums = ordered_sum(rows) if x.dtype.kind == "f" else rows.sum(axis=1, dtype=np.int64)
     return sums.reshape(shape)
 
 
@@ -193,13 +216,14 @@ def _maximum(x: Array, y: Array) -> Array:
 
 
 def _left_shift(x: Array, y: Array) -> Array:
-    inside = (y >= 0) & (y < 64)
-    return np.where(inside, np.left_shift(x, np.where(inside, y, 0)), np.int64(0))
+    inside = (y >= 0) & (y < 8 * x.itemsize)
+    return np.where(inside, np.left_shift(x, np.where(inside, y, 0)), x.dtype.type(0))
 
 
 def _right_shift(x: Array, y: Array) -> Array:
-    inside = (y >= 0) & (y < 64)
-    return np.right_shift(x, np.where(inside, y, 63))
+    bits = 8 * x.itemsize
+    inside = (y >= 0) & (y < bits)
+    return np.right_shift(x, np.where(inside, y, bits - 1))
 
 
 ELEMENTWISE: Mapping[str, Any] = {
@@ -231,14 +255,15 @@ ELEMENTWISE: Mapping[str, Any] = {
 
 def convert(x: Array, name: str) -> Array:
     """A cast: truncation to int with the smallest integer for NaN and out of range, non-zero to bool,
-    one rounding to float32."""
+    one rounding to a float, wrapping to a smaller integer."""
     if name == "bool":
         return x != 0
-    if name != "int64" or x.dtype.kind != "f":
+    if not name.startswith("int") or x.dtype.kind != "f":
         with np.errstate(all="ignore"):
             return x.astype(name)
-    inside = (x >= -(2.0**63)) & (x < 2.0**63)
-    return np.where(inside, np.where(inside, x, 0).astype(np.int64), SMALLEST_INT64)
+    smallest = np.iinfo(name).min
+    inside = (x >= float(smallest)) & (x < -float(smallest))
+    return np.where(inside, np.where(inside, x, 0).astype(name), smallest).astype(name)
 
 
 # ---- shape ---------------------------------------------------------------------------------------

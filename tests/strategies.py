@@ -22,7 +22,17 @@ from jitdialects.bytecode.attributes import (
     ShapeSpec,
     Slice,
 )
-from jitdialects.bytecode.dtypes import BOOL, FLOAT32, INT64, WEAK_BOOL, WEAK_FLOAT, WEAK_INT
+from jitdialects.bytecode.dtypes import (
+    BOOL,
+    FLOAT32,
+    FLOAT64,
+    INT32,
+    INT64,
+    SUPPORTED,
+    WEAK_BOOL,
+    WEAK_FLOAT,
+    WEAK_INT,
+)
 from jitdialects.bytecode.operators import OPERATORS
 from jitdialects.bytecode.program import (
     Block,
@@ -43,7 +53,9 @@ LOCATIONS = st.none() | st.builds(
 @st.composite
 def constants(draw: st.DrawFn) -> Constant:
     """Constants of every dtype with any bits, NaN payloads included."""
-    dtype = draw(st.sampled_from([BOOL, INT64, FLOAT32, WEAK_BOOL, WEAK_INT, WEAK_FLOAT]))
+    dtype = draw(
+        st.sampled_from([BOOL, INT32, INT64, FLOAT32, FLOAT64, WEAK_BOOL, WEAK_INT, WEAK_FLOAT])
+    )
     sizes = () if dtype.weak else tuple(draw(st.lists(st.integers(0, 5), max_size=3)))
     count = math.prod(sizes) * dtype.numpy.itemsize
     data = draw(st.binary(min_size=count, max_size=count))
@@ -71,7 +83,7 @@ def _value(opcode: str, name: str, extra: tuple[int, ...]) -> st.SearchStrategy[
         case "axis":
             return INT64S if opcode == "size" else st.none() | INT64S
         case "dtype":
-            return st.sampled_from(["bool", "int64", "float32"])
+            return st.sampled_from(SUPPORTED)
         case "keepdims":
             return st.booleans()
         case "shape":

@@ -23,16 +23,16 @@ from dataclasses import dataclass, field
 from itertools import product
 from typing import TypeAlias
 
-from jitdialects.analysis.symbols import INT64_MAX, INT64_MIN, SymbolicFacts
+from jitdialects.analysis.symbols import SymbolicFacts
 from jitdialects.bytecode import dims
 from jitdialects.bytecode.definedness import reverse_postorder
 from jitdialects.bytecode.dims import Dim, Shape
-from jitdialects.bytecode.dtypes import DType, promote
+from jitdialects.bytecode.dtypes import INT64, DType, integer_range, must_fit, promote
 from jitdialects.bytecode.lifetimes import live_at_entry
 from jitdialects.bytecode.operators import OPERATORS, Operator
 from jitdialects.bytecode.program import Constant, Function, Instruction
 from jitdialects.bytecode.shape_rules import shape_text, size_axis
-from jitdialects.errors import CompileError, DTypeError, Error, ShapeError
+from jitdialects.errors import CompileError, Error, IntegerRangeError, ShapeError
 
 Source: TypeAlias = tuple[str, int, int]
 """`("argument", k, 0)`, `("constant", k, 0)`, `("result", block, instruction)`, `("join", block,
@@ -44,7 +44,7 @@ MAX_ATOMS = 32
 
 @dataclass(frozen=True)
 class Fact:
-    """What is known of a value. `value` only for a rank-0 int64."""
+    """What is known of a value. `value` only for a rank-0 integer."""
 
     dtypes: frozenset[DType]
     shape: Shape
@@ -262,6 +262,8 @@ class _Inference:
         attributes = instruction.attributes
         held = [h.fact for h in operands]
         uses, dtypes = _typing(operator, instruction, held)
+        for fact, used in zip(held, uses, strict=False):
+            self._check_fit(operator.name, fact, used)
         shapes = [self.facts.resolve_shape(f.shape) for f in held]
         values = [None if f.value is None else self.facts.resolve(f.value) for f in held]
         for value in values[operator.arity :]:
@@ -272,15 +274,31 @@ class _Inference:
         known: Dim | None = None
         if operator.name == "size":
             known = shapes[0][size_axis("size", shapes[0], attributes)]
-        elif shape == () and all(d.name == "int64" for d in dtypes):
-            known = _known_value(operator.name, held, values)
+        elif shape == () and all(d.is_integer for d in dtypes):
+            known = _known_value(operator.name, held, values, {d.name for d in dtypes})
         return uses, Fact(dtypes, self.facts.resolve_shape(shape), known)
+
+    def _check_fit(self, who: str, operand: Fact, used: DType) -> None:
+        """A Python integer in the place of an int32: guards say that it is one."""
+        if not any(must_fit(dtype, used) for dtype in operand.dtypes):
+            return
+        if operand.value is None:
+            raise CompileError(
+                f"{who} of {used} with a Python integer that is known only when it runs; "
+                f"cast it with astype('{used}')"
+            )
+        value = self.facts.resolve(operand.value)
+        error = IntegerRangeError(f"{who}: the Python integer {value} does not fit {used}")
+        low, high = integer_range(used.name)
+        self.facts.require_representable(value, error)
+        self.facts.require_at_most(low, value, error)
+        self.facts.require_at_most(value, high, error)
 
 
 def constant_fact(constant: Constant) -> Fact:
     """What is known of an entry of the constant pool."""
     shape = constant.value.shape
-    integer = constant.dtype.name == "int64" and shape == ()
+    integer = constant.dtype.is_integer and shape == ()
     return Fact(frozenset({constant.dtype}), shape, int(constant.value) if integer else None)
 
 
@@ -304,10 +322,7 @@ def _join_dtypes(dtypes: frozenset[DType], where: str) -> frozenset[DType]:
 
 
 def _becomes(weak: DType, strong: DType) -> bool:
-    try:
-        return promote(weak, strong, "join") == strong
-    except DTypeError:
-        return False
+    return promote(weak, strong) == strong and not must_fit(weak, strong)
 
 
 def _typing(
@@ -354,7 +369,7 @@ def _check_terminator(opcode: str, operands: Sequence[Held]) -> None:
         raise CompileError(
             f"{opcode} needs a value of rank 0, got shape {shape_text(fact.shape)}; reduce it first"
         )
-    if fact.mixed or (opcode == "switch" and fact.dtype.name != "int64"):
+    if fact.mixed or (opcode == "switch" and not fact.dtype.is_integer):
         kinds = " or ".join(sorted(map(str, fact.dtypes)))
         raise CompileError(f"{opcode} cannot branch on {kinds}; cast it first")
 
@@ -382,14 +397,19 @@ _VALUE_FUNCTIONS: Mapping[str, Callable[..., Dim]] = {
 """Operators on rank-0 integers that type inference computes with."""
 
 
-def _known_value(name: str, operands: Sequence[Fact], values: Sequence[Dim | None]) -> Dim | None:
+def _known_value(
+    name: str, operands: Sequence[Fact], values: Sequence[Dim | None], dtypes: set[str]
+) -> Dim | None:
+    """What the result, of one of `dtypes`, is known to be. Wrapping of int64 is up to who asks for the
+    value; int32 has wrapped before."""
     function = _VALUE_FUNCTIONS.get(name)
     if function is None or any(v is None for v in values) or any(f.shape for f in operands):
         return None
     value = function(*values)
     if isinstance(value, int):
-        return value if INT64_MIN <= value <= INT64_MAX else None  # it wraps, expressions do not
-    return value if _atoms(value) <= MAX_ATOMS else None
+        low, high = integer_range(min(dtypes))
+        return value if low <= value <= high else None  # it wraps, expressions do not
+    return value if dtypes == {INT64.name} and _atoms(value) <= MAX_ATOMS else None
 
 
 def _atoms(x: Dim) -> int:

@@ -38,7 +38,7 @@ from jitdialects.dialects.tssa_types import buffer_element_type, shape_of, tenso
 
 ALIGNMENT = 64
 """Bytes; a cache line, and the widest vector."""
-_BYTES = {"f32": 4, "i64": 8, "i8": 1, "f64": 8}
+_BYTES = {"i8": 1, "f32": 4, "i32": 4, "f64": 8, "i64": 8}
 
 
 @dataclass(eq=False)

@@ -43,6 +43,8 @@ from jitdialects.bytecode.attributes import (
 from jitdialects.bytecode.dtypes import (
     BOOL,
     FLOAT32,
+    FLOAT64,
+    INT32,
     INT64,
     WEAK_BOOL,
     WEAK_FLOAT,
@@ -66,7 +68,8 @@ VERSION = 1
 SECTIONS = (b"STRS", b"CNST", b"FUNC", b"LOCS")
 _ENTRY = struct.Struct("<4sQQI")
 _HEADER_BYTES = len(MAGIC) + 4 + len(SECTIONS) * _ENTRY.size + 4
-_DTYPES = (BOOL, INT64, FLOAT32, WEAK_BOOL, WEAK_INT, WEAK_FLOAT)  # position = code
+# position = code; what comes later is appended, so that files stay what they are
+_DTYPES = (BOOL, INT64, FLOAT32, WEAK_BOOL, WEAK_INT, WEAK_FLOAT, INT32, FLOAT64)
 # position = tag: of attribute values, of bounds in them, of the entries of an index
 _TAGS = ("none", "false", "true", "int", "string", "shape", "index", "ints")
 _BOUNDS = ("none", "number", "reference")

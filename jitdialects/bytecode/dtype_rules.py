@@ -1,5 +1,7 @@
 """Dtype rules of the operator table: NumPy 2's promotion, within `dtypes.SUPPORTED`.
 
+Operators on Python scalars only give Python scalars, as Python's own do.
+
 Each maps the dtypes of the data operands to the dtypes in which they are used and the dtype of the result.
 """
 
@@ -12,7 +14,9 @@ from typing import TypeAlias
 from jitdialects.bytecode.attributes import Attributes
 from jitdialects.bytecode.dtypes import (
     BOOL,
+    FLOAT64,
     INT64,
+    WEAK_FLOAT,
     WEAK_INT,
     DType,
     check_supported,
@@ -33,15 +37,15 @@ class Typing:
 DTypeRule: TypeAlias = Callable[[str, Sequence[DType], Attributes], Typing]
 
 
-def _promoted(who: str, operands: Sequence[DType]) -> DType:
+def _promoted(operands: Sequence[DType]) -> DType:
     common = operands[0]
     for other in operands[1:]:
-        common = promote(common, other, who)
+        common = promote(common, other)
     return common
 
 
 def arithmetic(who: str, operands: Sequence[DType], attributes: Attributes) -> Typing:
-    common = _promoted(who, operands)
+    common = _promoted(operands)
     return Typing((common,) * len(operands), common)
 
 
@@ -52,26 +56,42 @@ def no_bool(who: str, operands: Sequence[DType], attributes: Attributes) -> Typi
     return typing
 
 
+def _as_float(common: DType) -> DType:
+    """The float dtype in which NumPy computes: integers become float64."""
+    if common.is_float:
+        return common
+    return WEAK_FLOAT if common.weak else FLOAT64
+
+
 def floating(who: str, operands: Sequence[DType], attributes: Attributes) -> Typing:
-    common = _promoted(who, operands)
-    if common.name != "float32":
+    (operand,) = operands
+    if operand.name == "bool":
         raise DTypeError(
-            f"{who} of {common} gives a dtype that is not supported (in NumPy: float64); "
+            f"{who} of bool is float16 in NumPy, which is not supported; cast with astype('float32')"
+        )
+    used = _as_float(operand)
+    return Typing((used,), used)
+
+
+def elementary(who: str, operands: Sequence[DType], attributes: Attributes) -> Typing:
+    typing = floating(who, operands, attributes)
+    if typing.result.name == "float64":
+        raise DTypeError(
+            f"{who} of {operands[0]} is float64 in NumPy, for which there is no {who} yet; "
             "cast with astype('float32')"
         )
-    return Typing((common,) * len(operands), common)
+    return typing
 
 
 def division(who: str, operands: Sequence[DType], attributes: Attributes) -> Typing:
-    common = _promoted(who, operands)
-    if common.weak:
-        common = DType("float64", weak=True)
-        return Typing((common, common), common)
-    return floating(who, operands, attributes)
+    used = _as_float(_promoted(operands))
+    return Typing((used, used), used)
 
 
 def comparison(who: str, operands: Sequence[DType], attributes: Attributes) -> Typing:
-    common = _promoted(who, operands)
+    common = _promoted(operands)
+    if common.name == "int32" and WEAK_INT in operands:
+        common = INT64  # as in NumPy, a comparison takes Python integers that int32 cannot hold
     return Typing((common, common), BOOL)
 
 
@@ -80,19 +100,18 @@ def logical(who: str, operands: Sequence[DType], attributes: Attributes) -> Typi
 
 
 def integer(who: str, operands: Sequence[DType], attributes: Attributes) -> Typing:
-    common = _promoted(who, operands)
-    if common.name != "int64":
+    common = _promoted(operands)
+    if not common.is_integer:
         raise DTypeError(
-            f"{who} is defined for int64 only, got {common}; cast with astype('int64')"
+            f"{who} is defined for integers only, got {common}; cast with astype('int64')"
         )
     return Typing((common,) * len(operands), common)
 
 
 def where(who: str, operands: Sequence[DType], attributes: Attributes) -> Typing:
-    common = _promoted(who, operands[1:])
-    if common.weak and not operands[0].weak:  # a condition of any rank gives an array
+    common = _promoted(operands[1:])
+    if not operands[0].weak:  # a condition of any rank gives an array
         common = concrete(common)
-        check_supported(common.name, who)
     return Typing((BOOL, common, common), common)
 
 
@@ -103,20 +122,17 @@ def cast(who: str, operands: Sequence[DType], attributes: Attributes) -> Typing:
 
 
 def accumulated(who: str, operands: Sequence[DType], attributes: Attributes) -> Typing:
-    operand = INT64 if operands[0].name == "bool" else concrete(operands[0])
-    check_supported(operand.name, who)
+    operand = concrete(operands[0]) if operands[0].is_float else INT64
     return Typing((operand,), operand)
 
 
 def same(who: str, operands: Sequence[DType], attributes: Attributes) -> Typing:
     operand = concrete(operands[0])
-    check_supported(operand.name, who)
     return Typing((operand,), operand)
 
 
 def stored(who: str, operands: Sequence[DType], attributes: Attributes) -> Typing:
     target = concrete(operands[0])
-    check_supported(target.name, who)
     return Typing((target, target), target)  # the stored value is cast to the target's dtype
 
 

@@ -1,8 +1,8 @@
 """Element types and the promotion rule of NumPy 2 (NEP 50).
 
 A *kind* in the inference lattice is a dtype and a flag `weak`: Python scalars are weak, they take the
-dtype of what they meet. Supported element types of tensors: bool, int64, float32. A weak float is
-carried as float64 until it meets a tensor; an operator never computes in float64 in this version.
+dtype of what they meet. Element types of tensors: `SUPPORTED`. A Python integer is carried as int64, a
+float as float64, until it meets a tensor.
 """
 
 from __future__ import annotations
@@ -13,8 +13,9 @@ import numpy as np
 
 from jitdialects.errors import DTypeError
 
-SUPPORTED = ("bool", "int64", "float32")
-_ORDER = {"bool": 0, "int64": 1, "float32": 2, "float64": 2}
+SUPPORTED = ("bool", "int32", "int64", "float32", "float64")
+_PYTHON_ORDER = {"b": 0, "i": 1, "f": 2}
+"""bool, int, float: by the kind of the dtype. A scalar never changes the dtype of a kind above its own."""
 
 
 @dataclass(frozen=True)
@@ -36,8 +37,19 @@ class DType:
         """The NumPy dtype, native byte order."""
         return np.dtype(self.name)
 
+    @property
+    def is_integer(self) -> bool:
+        """int32 or int64."""
+        return self.name in ("int32", "int64")
 
-BOOL, INT64, FLOAT32 = DType("bool"), DType("int64"), DType("float32")
+    @property
+    def is_float(self) -> bool:
+        """float32 or float64."""
+        return self.name in ("float32", "float64")
+
+
+BOOL, INT32, INT64 = DType("bool"), DType("int32"), DType("int64")
+FLOAT32, FLOAT64 = DType("float32"), DType("float64")
 WEAK_BOOL, WEAK_INT, WEAK_FLOAT = DType("bool", True), DType("int64", True), DType("float64", True)
 
 
@@ -50,35 +62,28 @@ def check_supported(name: str, who: str) -> None:
         )
 
 
-def promote(x: DType, y: DType, who: str) -> DType:
-    """The common dtype of two operands after NumPy 2; refuses results outside `SUPPORTED`.
-
-    int64 with float32 is float64 in NumPy, hence refused here rather than silently rounded.
-    """
-    if x.weak and y.weak:
-        return x if _ORDER[x.name] >= _ORDER[y.name] else y
-    if x.weak or y.weak:
-        weak, strong = (x, y) if x.weak else (y, x)
-        if _ORDER[weak.name] <= _ORDER[strong.name]:
-            return strong
-        # NEP 50: a Python int with a bool array gives the default integer, a float the default float
-        result = DType("int64" if weak.name == "int64" else "float64")
-    elif x.name == y.name:
-        return x
-    elif {x.name, y.name} == {"bool", "int64"}:
-        return INT64
-    elif {x.name, y.name} == {"bool", "float32"}:
-        return FLOAT32
-    else:
-        result = DType("float64")
-    if result.name == "float64":
-        raise DTypeError(
-            f"{who}: {x} with {y} gives float64 in NumPy, which is not supported; "
-            "cast one operand, for example with astype('float32')"
-        )
-    return result
+def promote(x: DType, y: DType) -> DType:
+    """The common dtype of two operands after NumPy 2; `SUPPORTED` is closed under it."""
+    if x.weak == y.weak:
+        return DType(np.promote_types(x.numpy, y.numpy).name, x.weak)
+    weak, strong = (x, y) if x.weak else (y, x)
+    if _PYTHON_ORDER[weak.numpy.kind] <= _PYTHON_ORDER[strong.numpy.kind]:
+        return strong
+    # NEP 50: an int with a bool array gives the default integer, a float with integers the default float
+    return concrete(weak)
 
 
 def concrete(x: DType) -> DType:
     """The dtype that a weak value gets when it becomes a tensor of its own."""
     return DType(x.name) if x.weak else x
+
+
+def integer_range(name: str) -> tuple[int, int]:
+    """The smallest and the largest number of an integer dtype."""
+    info = np.iinfo(name)
+    return int(info.min), int(info.max)
+
+
+def must_fit(operand: DType, used: DType) -> bool:
+    """Whether the operand is a Python integer that `used`, the dtype it takes, may be too small for."""
+    return operand.weak and operand.name == "int64" and used.name == "int32"

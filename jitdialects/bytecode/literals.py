@@ -26,11 +26,11 @@ from jitdialects.bytecode.attributes import (
     ShapeSpec,
     Slice,
 )
-from jitdialects.bytecode.dtypes import DType
+from jitdialects.bytecode.dtypes import DType, integer_range
 from jitdialects.bytecode.lexer import Cursor
 from jitdialects.bytecode.program import Constant, Location
 from jitdialects.bytecode.signature import SCALAR_NAMES, SPELLING, TENSOR_NAMES
-from jitdialects.bytecode.verifier import INT64_MAX, INT64_MIN, check_sizes
+from jitdialects.bytecode.verifier import check_sizes
 
 LONGEST_LIST = 64
 """Elements; constants with more are printed as bytes."""
@@ -109,11 +109,12 @@ def _element(cursor: Cursor, dtype: DType) -> np.generic:
             raise cursor.error(f"expected true or false, found '{cursor.value}'")
         return np.bool_(_BOOLS[cursor.take("name")])
     here, kind = cursor.location, dtype.numpy.type
-    if dtype.name == "int64":
+    if dtype.is_integer:
         value = cursor.integer()
-        if not INT64_MIN <= value <= INT64_MAX:
-            raise cursor.error(f"{value} is not an int64", here)
-        return np.int64(value)
+        low, high = integer_range(dtype.name)
+        if not low <= value <= high:
+            raise cursor.error(f"{value} is not an {dtype.name}", here)
+        return kind(value)
     text = cursor.take("number")
     if text.lower().startswith(("0x", "-0x")):
         return _from_bits(cursor, text, dtype, here)

@@ -61,7 +61,7 @@ class Operator:
         """Dtypes of the data operands after promotion, and of the result (`DTypeError`)."""
         self.check_operand_count(len(operands))
         for extra in operands[self.arity :]:
-            if extra.name != "int64":
+            if not extra.is_integer:
                 raise DTypeError(f"{self.name}: an index or size must be an integer, got {extra}")
         return self.dtype_rule(self.name, operands[: self.arity], attributes)
 
@@ -108,12 +108,14 @@ _TABLE = (
         "x * y; bool: logical and. Integers wrap.",
         commutative=True,
     ),
-    _binary("divide", dtype_rules.division, "x / y, true division, float32 only."),
-    _binary("left_shift", dtype_rules.integer, "x << y; 0 where y < 0 or y >= 64."),
+    _binary("divide", dtype_rules.division, "x / y, true division; of integers in float64."),
+    _binary(
+        "left_shift", dtype_rules.integer, "x << y; 0 where y < 0 or y >= the width of the dtype."
+    ),
     _binary(
         "right_shift",
         dtype_rules.integer,
-        "x >> y, arithmetic; 0 or -1 where y < 0 or y >= 64.",
+        "x >> y, arithmetic; 0 or -1 where y < 0 or y >= the width of the dtype.",
     ),
     _unary("negative", dtype_rules.no_bool, "-x; flips the sign of zero.", exact=True),
     _unary(
@@ -136,9 +138,14 @@ _TABLE = (
         exact=False,
         commutative=True,
     ),
-    _unary("sqrt", dtype_rules.floating, "Square root, correctly rounded.", exact=True),
-    _unary("exp", dtype_rules.floating, "e**x, at most 1 ulp from the exact value.", exact=False),
-    _unary("tanh", dtype_rules.floating, "Hyperbolic tangent, at most 1.5 ulp.", exact=False),
+    _unary(
+        "sqrt",
+        dtype_rules.floating,
+        "Square root, correctly rounded; of integers in float64.",
+        exact=True,
+    ),
+    _unary("exp", dtype_rules.elementary, "e**x, at most 1 ulp from the exact value.", exact=False),
+    _unary("tanh", dtype_rules.elementary, "Hyperbolic tangent, at most 1.5 ulp.", exact=False),
     _binary("equal", dtype_rules.comparison, "x == y.", commutative=True),
     _binary("not_equal", dtype_rules.comparison, "x != y; true for NaN.", commutative=True),
     _binary("less", dtype_rules.comparison, "x < y."),
@@ -178,7 +185,7 @@ _TABLE = (
         Kind.REDUCTION,
         dtype_rules.accumulated,
         shape_rules.reduction,
-        "Sum over the last axis or all, in the fixed order of the numerics contract; bool counts.",
+        "Sum over the last axis or all, in the fixed order of the numerics contract; bool and int32 in int64.",
         ("axis", "keepdims"),
     ),
     Operator(

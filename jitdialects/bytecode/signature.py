@@ -2,9 +2,9 @@
 
     main(f32[n,784], f32[784,512]:strided, i64[], float)
 
-A tensor argument is a dtype (`f32`, `i64`, `bool`) with its sizes in brackets, each a number or a name;
+A tensor argument is a dtype (`f32`, `f64`, `i32`, `i64`, `bool`) with its sizes in brackets, each a number or a name;
 equal names are equal sizes. `:strided` marks an array that is not C-contiguous. `float`, `int` and
-`pybool` are Python scalars (weak dtypes). The value of argument k, where that is a rank-0 int64, weak
+`pybool` are Python scalars (weak dtypes). The value of argument k, where that is a rank-0 integer, weak
 or not, is the symbol `s<k>`; hence no size may have such a name.
 """
 
@@ -18,6 +18,8 @@ from jitdialects.bytecode.dims import Dim, Expr, Shape
 from jitdialects.bytecode.dtypes import (
     BOOL,
     FLOAT32,
+    FLOAT64,
+    INT32,
     INT64,
     WEAK_BOOL,
     WEAK_FLOAT,
@@ -27,7 +29,7 @@ from jitdialects.bytecode.dtypes import (
 from jitdialects.bytecode.lexer import Cursor
 from jitdialects.errors import BytecodeError
 
-TENSOR_NAMES = {"f32": FLOAT32, "i64": INT64, "bool": BOOL}
+TENSOR_NAMES = {"f32": FLOAT32, "f64": FLOAT64, "i32": INT32, "i64": INT64, "bool": BOOL}
 SCALAR_NAMES = {"float": WEAK_FLOAT, "int": WEAK_INT, "pybool": WEAK_BOOL}
 SPELLING = {dtype: name for name, dtype in (TENSOR_NAMES | SCALAR_NAMES).items()}
 """dtype -> its name in signatures and in the text of constants."""
@@ -51,8 +53,8 @@ class ArgumentType:
 
     @property
     def is_integer_scalar(self) -> bool:
-        """Whether the value of this argument can be part of a shape: a rank-0 int64."""
-        return self.dtype.name == "int64" and not self.shape
+        """Whether the value of this argument can be part of a shape: a rank-0 integer."""
+        return self.dtype.is_integer and not self.shape
 
 
 @dataclass(frozen=True)
@@ -67,7 +69,7 @@ class Signature:
 
 
 def value_symbol(argument: int) -> Expr:
-    """The symbol for the value of argument number `argument`, a rank-0 int64."""
+    """The symbol for the value of argument number `argument`, a rank-0 integer."""
     return dims.symbol(f"s{argument}")
 
 

@@ -134,7 +134,7 @@ class ElementwiseOp(TensorOp):
     def verify_tensors(self) -> None:
         self.expect_operands(self.operator.arity)
         dtypes = [dtype_of(v) for v in self.operands]
-        if self.name == "tssa.cast":  # also to f64, for which programs have no name
+        if self.name == "tssa.cast":
             typing = Typing(tuple(dtypes), dtype_of(self.result))
         else:
             typing = self.operator.infer_dtypes(dtypes, {})

@@ -1,7 +1,8 @@
 """Attributes and types of `tssa`: symbolic sizes in the text of the IR, and what reads and makes them.
 
 A tensor type with a dynamic size carries `#tssa.dims<[n, 8, n + 1]>`, one expression per axis; fully static
-types carry none. bool is `i1` in tensors and a byte in buffers; `f64` of rank 0 stands for a Python float.
+types carry none. bool is `i1` in tensors and a byte in buffers. A Python scalar is a tensor of rank 0 like any
+other: that it is weak has been used up when types are explicit.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from xdsl.dialects.builtin import (
     f64,
     i1,
     i8,
+    i32,
     i64,
 )
 from xdsl.ir import Attribute, Data, Operation, SSAValue
@@ -113,8 +115,15 @@ class GuardAttr(Data[tuple[str, Dim, Dim]]):
 
 # ---- types -------------------------------------------------------------------------------------
 
-ELEMENT_TYPES: dict[str, Attribute] = {"float32": f32, "int64": i64, "bool": i1, "float64": f64}
+ELEMENT_TYPES: dict[str, Attribute] = {
+    "bool": i1,
+    "int32": i32,
+    "int64": i64,
+    "float32": f32,
+    "float64": f64,
+}
 _DTYPES: dict[Attribute, str] = {element: name for name, element in ELEMENT_TYPES.items()}
+_STRONG = {name: DType(name) for name in ELEMENT_TYPES}
 
 
 def tensor_type(dtype: DType, shape: Shape) -> TensorType[Attribute]:
@@ -151,20 +160,19 @@ def shape_of(value: SSAValue | Attribute) -> Shape:
 
 
 def dtype_of(value: SSAValue | Attribute) -> DType:
-    """Element type of a tensor value or type; `f64` is a Python float, hence weak."""
+    """Element type of a tensor value or type."""
     element = tensor_of(value).get_element_type()
     name = _DTYPES.get(element)
     if name is None:
-        raise VerifyException(f"element type {element} is none of f32, i64, i1, f64")
-    return DType(name, weak=name == "float64")
+        known = ", ".join(map(str, _DTYPES))
+        raise VerifyException(f"element type {element} is none of {known}")
+    return _STRONG[name]
 
 
 def verify_tensor(value: SSAValue) -> None:
     """Check that the encoding agrees with the static sizes and that the element type is known."""
-    dtype = dtype_of(value)
+    dtype_of(value)
     sizes = shape_of(value)
-    if dtype.weak and sizes:
-        raise VerifyException(f"{value.type}: f64 stands for Python floats, of rank 0 only")
     tensor = tensor_of(value)
     static = tensor.get_shape()
     expected = tuple(s if isinstance(s, int) else DYNAMIC_INDEX for s in sizes)

@@ -54,7 +54,9 @@ def dtype_name(dtype: DTypeLike) -> str:
     try:
         return np.dtype(dtype).name
     except TypeError:
-        raise ArgumentError(f"{dtype!r} is not a dtype; use float32, int64 or bool_") from None
+        raise ArgumentError(
+            f"{dtype!r} is not a dtype; use float32, float64, int32, int64 or bool_"
+        ) from None
 
 
 class _Specification:
@@ -70,9 +72,9 @@ class _Specification:
         if isinstance(value, bool | np.bool_):
             raise ArgumentError(f"{self.who}: {value} is not an integer")
         if isinstance(value, Array):
-            if value.ndim != 0 or value.dtype != np.int64:
+            if value.ndim != 0 or value.dtype.kind != "i":
                 raise ArgumentError(
-                    f"{self.who}: an index or size must be an integer or an int64 array of rank 0, "
+                    f"{self.who}: an index or size must be an integer or an integer array of rank 0, "
                     f"got {value.dtype} of rank {value.ndim}; for a selection by mask use where"
                 )
             self.operands.append(value)
@@ -247,7 +249,7 @@ _MASKS = {"bitwise_and": _mask("logical_and", "&"), "bitwise_or": _mask("logical
 
 
 class Array:
-    """An array of float32, int64 or bool; see the module's docstring."""
+    """An array of float32, float64, int32, int64 or bool; see the module's docstring."""
 
     __slots__ = ("__weakref__", "value")
     __array_priority__ = 1000
@@ -424,10 +426,10 @@ class Array:
         return float(self._scalar("float()"))
 
     def __index__(self) -> int:
-        if self.dtype != np.int64 or self.ndim:
+        if self.dtype.kind != "i" or self.ndim:
             raise ArgumentError(
-                f"an array of {self.dtype} and rank {self.ndim} cannot be an index; it needs int64 "
-                "and rank 0"
+                f"an array of {self.dtype} and rank {self.ndim} cannot be an index; it needs an "
+                "integer dtype and rank 0"
             )
         return int(self._scalar("int()"))
 

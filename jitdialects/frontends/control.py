@@ -243,9 +243,9 @@ def joined(who: str, carried: TracedValue, value: TracedValue) -> DType:
     if before == after:
         return before
     if before.weak and after.weak:
-        return promote(before, after, who)
+        return promote(before, after)
     strong = after if before.weak else before
-    if not (before.weak or after.weak) or promote(before, after, who) != strong:
+    if not (before.weak or after.weak) or promote(before, after) != strong:
         raise DTypeError(
             f"{who} is {before} and becomes {after}; cast it with astype", user_location()
         )

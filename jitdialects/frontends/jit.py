@@ -55,12 +55,13 @@ _CHOICES = {
 
 @dataclass(frozen=True)
 class Capture:
-    """One signature: its program, and how results are made from what the VM returns. `constants`
-    are results that are no arrays, by position among the leaves of the result; `hoisted` are further
-    arguments."""
+    """One signature: its program, and how results are made from what the VM returns. `weak` tells which
+    of those stand for Python scalars; `constants` are results that are no arrays, by position among the
+    leaves of the result; `hoisted` are further arguments."""
 
     program: Program
     structure: Structure
+    weak: tuple[bool, ...]
     constants: dict[int, object]
     hoisted: tuple[Argument, ...]
 
@@ -68,7 +69,8 @@ class Capture:
         """Run the program and put its results together."""
         results: Sequence[object] = vm.run("main", *arguments, *self.hoisted)
         if as_arrays:
-            results = [Array(known(cast(NDArray[np.generic], r))) for r in results]
+            arrays = cast(Sequence[NDArray[np.generic]], results)
+            results = [Array(known(r, w)) for r, w in zip(arrays, self.weak, strict=True)]
         if self.structure is LEAF and not self.constants:
             return results[0]
         return unflatten(self.structure, self._with_constants(iter(results)))
@@ -110,7 +112,8 @@ def capture(
             else:
                 constants[position] = output
         program = tracer.finish(values)
-    return Capture(program, result_structure, constants, tuple(tracer.hoisted))
+    weak = tuple(v.dtype.weak for v in values)
+    return Capture(program, result_structure, weak, constants, tuple(tracer.hoisted))
 
 
 def as_argument(leaf: object, who: str) -> Argument:

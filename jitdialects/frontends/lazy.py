@@ -415,9 +415,9 @@ def constant(value: NumPyValue, who: str) -> LazyValue:
     return LazyValue(STRONG[array.dtype], array.shape, array)
 
 
-def known(array: NDArray[np.generic]) -> LazyValue:
-    """A value for an array that nobody else will write."""
-    return LazyValue(DType(array.dtype.name, array.dtype == np.float64), array.shape, array)
+def known(array: NDArray[np.generic], weak: bool) -> LazyValue:
+    """A value for an array that nobody else will write; `weak`: it stands for a Python scalar."""
+    return LazyValue(DType(array.dtype.name, weak), array.shape, array)
 
 
 def sync() -> None:

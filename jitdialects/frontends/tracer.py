@@ -269,7 +269,7 @@ class Tracer(Recorder):
         constant = Constant.of(array, dtype)
         if constant not in self._constants:
             self._constants[constant] = self.fresh_value(dtype, array.shape).register
-        integer = int(array.item()) if array.ndim == 0 and dtype.name == "int64" else None
+        integer = int(array.item()) if array.ndim == 0 and dtype.is_integer else None
         value = TracedValue(self, self._constants[constant], dtype, array.shape, integer)
         value.scope = self.scopes[0]
         return value

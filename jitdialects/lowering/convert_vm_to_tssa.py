@@ -429,7 +429,7 @@ class _Emitter:
         *matches, default = step.instruction.targets
         cases = step.instruction.attributes["cases"]
         assert isinstance(cases, Ints)
-        subject = self.value(step.operands[0])
+        subject = self.use(step.operands[0], INT64)
         chain = list(zip(cases.values, matches, strict=True))
         for position, (case, target) in enumerate(chain):
             constant = self._emit_op(constant_op(INT64, np.array(case, np.int64)))

@@ -1,6 +1,6 @@
 """Sums, maxima and dot products along one axis, in 32 lanes.
 
-The order of a float32 sum is the numerics contract's and a function of the logical index only:
+The order of a sum of floats is the numerics contract's and a function of the logical index only:
 
     blocks of 4096 elements; inside a block lane = index mod 32, each lane ascending from -0.0;
     lanes folded by halves (16, 8, 4, 2, 1); block sums joined by the binary tree that is aligned at 0,
@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from xdsl.dialects import arith, math
-from xdsl.dialects.builtin import AnyFloat, f32, i8, i64
+from xdsl.dialects.builtin import f32, f64, i8, i32, i64
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from jitdialects.bytecode import dims
@@ -28,7 +28,7 @@ from jitdialects.dialects.tssa_types import buffer_element_type, shape_of, tenso
 from jitdialects.lowering.emitter import INDEX, STRICT, WRAP, Emitter, memref_of
 from jitdialects.lowering.loop_elementwise import Body, collapse, over, store_element
 from jitdialects.lowering.loop_matmul import multiply_add
-from jitdialects.lowering.scalar_rules import INT64_MIN
+from jitdialects.lowering.scalar_rules import is_float, smallest
 
 BLOCK, LANES, LEVELS = 4096, 32, 64
 
@@ -46,12 +46,13 @@ class Combine:
 
 
 _SUM: Mapping[Attribute, Combine] = {
-    f32: Combine(arith.AddfOp, -0.0, STRICT),
+    **dict.fromkeys((f32, f64), Combine(arith.AddfOp, -0.0, STRICT)),
     i64: Combine(arith.AddiOp, 0, WRAP),
+    i32: Combine(arith.AddiOp, 0, WRAP),
 }
 _MAX: Mapping[Attribute, Combine] = {
-    f32: Combine(arith.MaximumfOp, float("-inf"), STRICT),
-    i64: Combine(arith.MaxSIOp, INT64_MIN),
+    **dict.fromkeys((f32, f64), Combine(arith.MaximumfOp, float("-inf"), STRICT)),
+    **{integer: Combine(arith.MaxSIOp, smallest(integer)) for integer in (i32, i64)},
     i8: Combine(arith.MaxUIOp, 0),
 }
 
@@ -96,7 +97,7 @@ def reduce_row(
 
 def _is_blocked(name: str, type: Attribute) -> bool:
     """Whether the order of the combinations is meaning."""
-    return name == "tssa.sum" and isinstance(type, AnyFloat)
+    return name == "tssa.sum" and is_float(type)
 
 
 def lower_dot(at: Emitter, group: GroupOp, op: Operation) -> None:
@@ -112,7 +113,7 @@ def lower_dot(at: Emitter, group: GroupOp, op: Operation) -> None:
             return multiply_add(at, at.load(x, (*outer, index)), at.load(y, (index,)), lane)
 
         length = shape_of(op.operands[1])[0]
-        sum = reduce_axis(at, length, element, _SUM[element], step, blocked=element == f32)
+        sum = reduce_axis(at, length, element, _SUM[element], step, blocked=is_float(element))
         body.define(op.results[0], outer, sum)
         result = body.element(group.terminator.operands[0], outer)
         store_element(at, result, group.outs[0], outer)
@@ -121,7 +122,7 @@ def lower_dot(at: Emitter, group: GroupOp, op: Operation) -> None:
 def reduce_axis(
     at: Emitter, length: Dim, element: Attribute, combine: Combine, step: Step, *, blocked: bool
 ) -> SSAValue:
-    """Combine `length` elements; a float32 sum is `blocked`."""
+    """Combine `length` elements; a sum of floats is `blocked`."""
     lanes = at.alloca(element, LANES)
     if not blocked or (isinstance(length, int) and length <= BLOCK):
         ragged = dims.scale(dims.floordiv(length, LANES), LANES)

@@ -1,8 +1,7 @@
 """What each elementwise operator does to one element: one rule per operator.
 
-Adding an operator is one entry of the operator table and one rule here. Types: f32, i64, i1 (bool), and
-f64 for a Python float. The meaning is the numerics contract's: one rounding per operation, integers wrap,
-NaN goes through minimum and maximum, -0 < +0, no operation traps and none is undefined.
+Adding an operator is one entry of the operator table and one rule here. Types: f32, f64, i32, i64, and i1
+for bool. The meaning is the numerics contract's: one rounding per operation, integers wrap at their width, NaN goes through minimum and maximum, -0 < +0, no operation traps and none is undefined.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from xdsl.dialects import arith, math
-from xdsl.dialects.builtin import AnyFloat, IntegerAttr, i1, i64
+from xdsl.dialects.builtin import AnyFloat, IntegerAttr, IntegerType, i1, i64
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.utils.exceptions import PassFailedException
 
@@ -20,7 +19,15 @@ from jitdialects.lowering.emitter import STRICT, WRAP, Emitter
 Rule = Callable[[Emitter, Sequence[SSAValue], Attribute], SSAValue]
 """(where to emit, operands, result type) -> result."""
 
-INT64_MIN = -(2**63)
+def bits_of(integer: Attribute) -> int:
+    """The width of an integer type."""
+    assert isinstance(integer, IntegerType)
+    return integer.bitwidth
+
+
+def smallest(integer: Attribute) -> int:
+    """The smallest number of a signed integer type."""
+    return -(1 << bits_of(integer) - 1)
 
 
 def is_float(type: Attribute) -> bool:
@@ -72,25 +79,27 @@ def _compare_floats(at: Emitter, predicate: int, left: SSAValue, right: SSAValue
 def _left_shift(at: Emitter, operands: Sequence[SSAValue], result: Attribute) -> SSAValue:
     """0 where the count is negative or past the width; the count is masked, a wide one is undefined."""
     value, count = operands
-    inside = at.compare("ult", count, at.constant(i64, 64))
-    masked = at.emit(arith.AndIOp, (count, at.constant(i64, 63)), i64)
-    shifted = at.emit(arith.ShLIOp, (value, masked), i64, WRAP)
-    return at.select(inside, shifted, at.constant(i64, 0))
+    bits = bits_of(result)
+    inside = at.compare("ult", count, at.constant(result, bits))
+    masked = at.emit(arith.AndIOp, (count, at.constant(result, bits - 1)), result)
+    shifted = at.emit(arith.ShLIOp, (value, masked), result, WRAP)
+    return at.select(inside, shifted, at.constant(result, 0))
 
 
 def _right_shift(at: Emitter, operands: Sequence[SSAValue], result: Attribute) -> SSAValue:
-    """Counts that are negative or past the width shift by 63: what is left is the sign."""
+    """Counts that are negative or past the width shift by all bits but one: what is left is the sign."""
     value, count = operands
-    inside = at.compare("ult", count, at.constant(i64, 64))
-    count = at.select(inside, count, at.constant(i64, 63))
-    return at.emit(arith.ShRSIOp, (value, count), i64)
+    bits = bits_of(result)
+    inside = at.compare("ult", count, at.constant(result, bits))
+    count = at.select(inside, count, at.constant(result, bits - 1))
+    return at.emit(arith.ShRSIOp, (value, count), result)
 
 
 def _negative(at: Emitter, operands: Sequence[SSAValue], result: Attribute) -> SSAValue:
     (value,) = operands
     if is_float(value.type):
         return at.emit(arith.NegfOp, operands, value.type, STRICT)
-    return at.emit(arith.SubiOp, (at.constant(i64, 0), value), i64, WRAP)
+    return at.emit(arith.SubiOp, (at.constant(result, 0), value), result, WRAP)
 
 
 def _abs(at: Emitter, operands: Sequence[SSAValue], result: Attribute) -> SSAValue:
@@ -100,8 +109,8 @@ def _abs(at: Emitter, operands: Sequence[SSAValue], result: Attribute) -> SSAVal
         return at.emit(math.AbsFOp, operands, value.type, STRICT)
     if value.type == i1:
         return value
-    negated = at.emit(arith.SubiOp, (at.constant(i64, 0), value), i64, WRAP)
-    return at.emit(arith.MaxSIOp, (value, negated), i64)
+    negated = at.emit(arith.SubiOp, (at.constant(result, 0), value), result, WRAP)
+    return at.emit(arith.MaxSIOp, (value, negated), result)
 
 
 def _logical_not(at: Emitter, operands: Sequence[SSAValue], result: Attribute) -> SSAValue:
@@ -122,26 +131,30 @@ def _cast(at: Emitter, operands: Sequence[SSAValue], result: Attribute) -> SSAVa
             return _compare_floats(at, UNE, value, at.constant(source, 0.0))
         return at.compare("ne", value, at.constant(source, 0))
     if is_float(source):
-        if result == i64:
-            return _float_to_integer(at, value)
+        if not is_float(result):
+            return _float_to_integer(at, value, result)
         wider = result.bitwidth > source.bitwidth  # pyright: ignore
         return at.emit(arith.ExtFOp if wider else arith.TruncFOp, operands, result)
     if is_float(result):
         kind = arith.UIToFPOp if source == i1 else arith.SIToFPOp
         return at.emit(kind, operands, result)
-    return at.emit(arith.ExtUIOp, operands, result)
+    if source == i1:
+        return at.emit(arith.ExtUIOp, operands, result)
+    wider = bits_of(result) > bits_of(source)
+    return at.emit(arith.ExtSIOp if wider else arith.TruncIOp, operands, result)
 
 
-def _float_to_integer(at: Emitter, value: SSAValue) -> SSAValue:
+def _float_to_integer(at: Emitter, value: SSAValue, result: Attribute) -> SSAValue:
     """Truncation; NaN and what does not fit give the smallest integer. The conversion never sees such a
     value, for which it is undefined."""
-    bound = float(2**63)
+    least = smallest(result)
+    bound = -float(least)
     above = _compare_floats(at, OGE, value, at.constant(value.type, -bound))
     below = _compare_floats(at, OLT, value, at.constant(value.type, bound))
     fits = at.emit(arith.AndIOp, (above, below), i1)
     safe = at.select(fits, value, at.constant(value.type, 0.0))
-    converted = at.emit(arith.FPToSIOp, (safe,), i64)
-    return at.select(fits, converted, at.constant(i64, INT64_MIN))
+    converted = at.emit(arith.FPToSIOp, (safe,), result)
+    return at.select(fits, converted, at.constant(result, least))
 
 
 RULES: Mapping[str, Rule] = {

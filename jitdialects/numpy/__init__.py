@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from jitdialects.bytecode.operators import OPERATORS
-from jitdialects.errors import ArgumentError, MissingNameError, ShapeError
+from jitdialects.errors import ArgumentError, IntegerRangeError, MissingNameError, ShapeError
 from jitdialects.frontends.array import (
     Array,
     apply,
@@ -27,8 +27,9 @@ from jitdialects.frontends.array import (
     transpose,
 )
 from jitdialects.frontends.recorder import NumPyValue, current, plain_array
+from jitdialects.runtime.values import cast_array
 
-float32, int64, bool_ = np.float32, np.int64, np.bool_
+float32, float64, int32, int64, bool_ = np.float32, np.float64, np.int32, np.int64, np.bool_
 newaxis = None
 
 
@@ -52,10 +53,12 @@ __all__ = [
     "equal",
     "exp",
     "float32",
+    "float64",
     "full",
     "greater",
     "greater_equal",
     "inf",
+    "int32",
     "int64",
     "left_shift",
     "less",
@@ -145,7 +148,7 @@ def astype(x: object, dtype: DTypeLike, /) -> Array:
 
 
 def sum(x: object, /, axis: SupportsIndex | None = None, *, keepdims: bool = False) -> Array:
-    """Sum over the last axis or all, in the fixed order of the numerics contract; bool counts."""
+    """Sum over the last axis or all, in the fixed order of the numerics contract; bool and int32 in int64."""
     return reduce("sum", x, axis, keepdims)
 
 
@@ -176,16 +179,16 @@ def asarray(x: object, /, dtype: DTypeLike | None = None) -> Array:
     if isinstance(x, Array):
         return x if dtype is None or np.dtype(dtype) == x.dtype else x.astype(dtype)
     if not isinstance(x, np.ndarray | np.generic):
-        data = _from_python(x)
+        data = _from_python(x, dtype)
     else:
         data = plain_array(cast(NumPyValue, x), "asarray")
-    if dtype is not None:
-        data = data.astype(dtype_name(dtype))
+        if dtype is not None:
+            data = cast_array(data, np.dtype(dtype_name(dtype)))
     return Array(current().lift(data, "asarray"))
 
 
-def _from_python(x: object) -> NDArray[np.generic]:
-    """Numbers and nested lists of numbers; NumPy's default float becomes ours."""
+def _from_python(x: object, dtype: DTypeLike | None) -> NDArray[np.generic]:
+    """Numbers and nested lists of numbers; NumPy's default float becomes ours unless `dtype` says otherwise."""
     try:
         found: NDArray[np.generic] = np.asarray(x)
     except ValueError:
@@ -195,7 +198,15 @@ def _from_python(x: object) -> NDArray[np.generic]:
             f"asarray takes arrays, numbers and nested lists of them, got {type(x).__name__} of "
             f"{found.dtype.name}"
         )
-    return found.astype(np.float32) if found.dtype == np.float64 else found
+    if dtype is None:
+        return found.astype(np.float32) if found.dtype == np.float64 else found
+    target = np.dtype(dtype_name(dtype))
+    made = cast_array(found, target)
+    if found.dtype.kind == target.kind == "i" and (made != found).any():
+        raise IntegerRangeError(
+            f"asarray: a Python integer does not fit {target}; use int64, or astype to let it wrap"
+        )
+    return made
 
 
 array = asarray

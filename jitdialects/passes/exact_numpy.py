@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 Array: TypeAlias = NDArray[Any]
-INT64_MIN = -(2**63)
 
 
 def evaluate(name: str, operands: list[Array], dtype: np.dtype[np.generic]) -> Array | None:
@@ -51,19 +50,21 @@ def _maximum(x: Array, y: Array, dtype: np.dtype[np.generic]) -> Array:
 def _cast(x: Array, dtype: np.dtype[np.generic]) -> Array:
     """Out of range and NaN give the smallest integer; to bool: non-zero."""
     if x.dtype.kind == "f" and dtype.kind == "i":
-        fits = (x >= -(2.0**63)) & (x < 2.0**63)
-        return np.where(fits, np.where(fits, x, 0).astype(np.int64), INT64_MIN)
+        bound = 2.0 ** (8 * dtype.itemsize - 1)
+        fits = (x >= -bound) & (x < bound)
+        return np.where(fits, np.where(fits, x, 0).astype(dtype), np.iinfo(dtype.name).min)
     return x != 0 if dtype.kind == "b" else x.astype(dtype)
 
 
 def _left_shift(x: Array, y: Array, dtype: np.dtype[np.generic]) -> Array:
-    inside = (y >= 0) & (y < 64)
+    inside = (y >= 0) & (y < 8 * dtype.itemsize)
     return np.where(inside, np.left_shift(x, np.where(inside, y, 0)), 0)
 
 
 def _right_shift(x: Array, y: Array, dtype: np.dtype[np.generic]) -> Array:
-    inside = (y >= 0) & (y < 64)
-    return np.right_shift(x, np.where(inside, y, 63))
+    bits = 8 * dtype.itemsize
+    inside = (y >= 0) & (y < bits)
+    return np.right_shift(x, np.where(inside, y, bits - 1))
 
 
 def _negative(x: Array, dtype: np.dtype[np.generic]) -> Array:

@@ -174,7 +174,12 @@ def where_decided(op: Operation) -> SSAValue | None:
 
 # ---- casts and moves ---------------------------------------------------------------------------
 
-_EXACT_CASTS = {("bool", "int64"), ("bool", "float32"), ("bool", "float64"), ("float32", "float64")}
+_EXACT_CASTS = {
+    *(("bool", wider) for wider in ("int32", "int64", "float32", "float64")),
+    ("int32", "int64"),
+    ("int32", "float64"),
+    ("float32", "float64"),
+}
 """Casts after which the value is the same number, so that a further cast cannot tell the
 difference."""
 

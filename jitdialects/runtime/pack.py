@@ -2,8 +2,8 @@
 
 Each kernel is a program of one operator over collapsed shapes (`KERNELS`), compiled by the same pipeline
 as everything else, when an operator is first needed; so the interpreter and compiled code agree to the bit.
-The pack of a feature level is one file in `config.cache_dir`, which later processes load without xDSL or
-llvmlite. A file that is cut off, altered or made by another compiler is replaced.
+The kernels of one dtype at one feature level are one file in `config.cache_dir`, which later processes load
+without xDSL or llvmlite. A file that is cut off, altered or made by another compiler is replaced.
 `python -m jitdialects.runtime.pack` makes the file ahead of time.
 """
 
@@ -19,7 +19,7 @@ import tempfile
 import threading
 import time
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -70,17 +70,31 @@ class KernelSpec:
 
 
 _LAST = (("axis", -1),)
-KERNELS = {
-    "exp": KernelSpec("exp", ("f32[n]",)),
-    "tanh": KernelSpec("tanh", ("f32[n]",)),
-    "minimum": KernelSpec("minimum", ("f32[n]", "f32[n]")),
-    "maximum": KernelSpec("maximum", ("f32[n]", "f32[n]")),
-    "sum": KernelSpec("sum", ("f32[m,n]",), _LAST),
-    "max": KernelSpec("max", ("f32[m,n]",), _LAST),
-    "matmul": KernelSpec("matmul", ("f32[m,k]", "f32[k,n]")),
-    "matvec": KernelSpec("matmul", ("f32[m,k]", "f32[k]")),
+
+
+def _kernels(element: str) -> dict[str, KernelSpec]:
+    """Name -> kernel, of floats that a signature calls `element`."""
+    row, matrix, right = f"{element}[n]", f"{element}[m,n]", f"{element}[k,n]"
+    return {
+        "minimum": KernelSpec("minimum", (row, row)),
+        "maximum": KernelSpec("maximum", (row, row)),
+        "sum": KernelSpec("sum", (matrix,), _LAST),
+        "max": KernelSpec("max", (matrix,), _LAST),
+        "matmul": KernelSpec("matmul", (f"{element}[m,k]", right)),
+        "matvec": KernelSpec("matmul", (f"{element}[m,k]", f"{element}[k]")),
+    }
+
+
+KERNELS: Mapping[str, Mapping[str, KernelSpec]] = {
+    "float32": {
+        "exp": KernelSpec("exp", ("f32[n]",)),
+        "tanh": KernelSpec("tanh", ("f32[n]",)),
+        **_kernels("f32"),
+    },
+    "float64": _kernels("f64"),
 }
-"""Name -> kernel. The order is that of the file."""
+"""Dtype -> name -> kernel. The order is that of the file; there is one for each dtype, so that nobody waits
+for the kernels of a dtype that he does not use."""
 
 
 class KernelPack:
@@ -94,8 +108,9 @@ class KernelPack:
         self._compile = compile
         self._lock = threading.RLock()
         self._level = ""
-        self._replies: dict[str, bytes] = {}
-        self._kernels: dict[str, Kernel] = {}
+        self._replies: dict[str, dict[str, bytes]] = {}
+        """By dtype, of the dtypes whose pack is there; then by name."""
+        self._kernels: dict[tuple[str, str], Kernel] = {}
         self._failures: dict[str, str] = {}
 
     def after_fork(self) -> None:
@@ -103,11 +118,12 @@ class KernelPack:
         self._lock = threading.RLock()
 
     def run(self, name: str, *operands: Array, pool: MemoryPool) -> Array:
-        """Kernel `name` on float32 operands of its ranks. Raises `CompileError` where it could not
-        be compiled."""
-        kernel = self._kernels.get(name) if self._level == feature_level() else None
+        """Kernel `name` on operands of its ranks, all float32 or all float64. Raises `CompileError`
+        where it could not be compiled."""
+        dtype = operands[0].dtype.name
+        kernel = self._kernels.get((dtype, name)) if self._level == feature_level() else None
         if kernel is None:
-            kernel = self._load(name)
+            kernel = self._load(dtype, name)
         results = kernel.invoke([_in_order(x) for x in operands], pool)
         if results is None:
             raise CompileError(f"the kernel pack refuses {name} of {[x.shape for x in operands]}")
@@ -115,47 +131,53 @@ class KernelPack:
         assert isinstance(result, np.ndarray)
         return result
 
-    def prepare(self) -> dict[str, str]:
-        """Have the code of every kernel; returns why those that could not be compiled were not."""
+    def prepare(self, *dtypes: str) -> dict[str, str]:
+        """Have the code of every kernel of these dtypes (all by default); returns why those that could not
+        be compiled were not, by `<name> of <dtype>`."""
         with self._lock:
             if self._level != feature_level():
-                self._fill(feature_level())
+                self._level = feature_level()
+                self._failures.clear()
+                self._kernels.clear()
+                self._replies.clear()
+            for dtype in dtypes or KERNELS:
+                if dtype not in self._replies:
+                    self._fill(self._level, dtype)
             return dict(self._failures)
 
-    def _load(self, name: str) -> Kernel:
+    def _load(self, dtype: str, name: str) -> Kernel:
         with self._lock:
-            failures = self.prepare()
-            if name in failures:
+            failure = self.prepare(dtype).get(f"{name} of {dtype}")
+            if failure is not None:
                 raise CompileError(
-                    f"{name} cannot be interpreted, its kernel was not compiled: {failures[name]}"
+                    f"{name} of {dtype} cannot be interpreted, its kernel was not compiled: {failure}"
                 )
-            if name not in self._kernels:
-                reply = CompileReply.decode(self._replies[name])
-                library = shared_engine().load(reply.library, f"pack-{name}")
-                signature = parse(KERNELS[name].signature)
-                self._kernels[name] = Kernel(signature, reply, library)
-            return self._kernels[name]
+            if (dtype, name) not in self._kernels:
+                reply = CompileReply.decode(self._replies[dtype][name])
+                library = shared_engine().load(reply.library, f"pack-{dtype}-{name}")
+                signature = parse(KERNELS[dtype][name].signature)
+                self._kernels[dtype, name] = Kernel(signature, reply, library)
+            return self._kernels[dtype, name]
 
-    def _fill(self, level: str) -> None:
-        path = pack_path(level)
-        found = None if path is None else _read(path, level)
-        self._failures.clear()
-        self._replies = self._compile_all(level) if found is None else found
-        self._kernels.clear()
-        self._level = level
-        if path is not None and found is None and not self._failures:
-            _write(path, level, self._replies.values())
+    def _fill(self, level: str, dtype: str) -> None:
+        path = pack_path(level, dtype)
+        found = None if path is None else _read(path, level, dtype)
+        known = len(self._failures)
+        replies = self._compile_all(level, dtype) if found is None else found
+        self._replies[dtype] = replies
+        if path is not None and found is None and len(self._failures) == known:
+            _write(path, level, dtype, replies.values())
 
-    def _compile_all(self, level: str) -> dict[str, bytes]:
+    def _compile_all(self, level: str, dtype: str) -> dict[str, bytes]:
         service = CompileService(KernelCache(), self._compile, counted=False)
         replies: dict[str, bytes] = {}
-        for name, spec in KERNELS.items():
+        for name, spec in KERNELS[dtype].items():
             key = CacheKey(name, spec.signature, level, compiler_version())
             request = CompileRequest(spec.program(), "main", spec.signature, level)
             replies[name] = service.compile_now(key, request.encode())
             self.compiled += 1
             if key in service.failures:
-                self._failures[name] = service.failures[key]
+                self._failures[f"{name} of {dtype}"] = service.failures[key]
         return replies
 
 
@@ -164,25 +186,25 @@ def _in_order(x: Array) -> Array:
     return x if x.flags.c_contiguous and x.flags.aligned else x.copy(order="C")
 
 
-def pack_path(level: str) -> Path | None:
-    """The file of a feature level, or None if nothing is kept on disk."""
+def pack_path(level: str, dtype: str) -> Path | None:
+    """The file of a feature level and dtype, or None if nothing is kept on disk."""
     if config.cache_dir is None:
         return None
-    return config.cache_dir / f"pack-{level}-{compiler_version()}.jdpack"
+    return config.cache_dir / f"pack-{level}-{dtype}-{compiler_version()}.jdpack"
 
 
-def _digest(level: str, body: bytes) -> bytes:
+def _digest(level: str, dtype: str, body: bytes) -> bytes:
     """Of the file's content and of all that it was made from and for: a renamed file does not fit."""
-    origin = f"{level} {compiler_version()} {KERNELS}\n".encode()
+    origin = f"{level} {compiler_version()} {KERNELS[dtype]}\n".encode()
     return hashlib.blake2b(origin + body, digest_size=_DIGEST_BYTES).digest()
 
 
-def _read(path: Path, level: str) -> dict[str, bytes] | None:
+def _read(path: Path, level: str, dtype: str) -> dict[str, bytes] | None:
     """The replies in the file, or None if there is no file that can be used."""
     try:
         data = path.read_bytes()
         private_folder(path.parent)
-        return dict(zip(KERNELS, _unpack(data, level), strict=True))
+        return dict(zip(KERNELS[dtype], _unpack(data, level, dtype), strict=True))
     except (FileNotFoundError, NotADirectoryError):
         return None
     except (OSError, Error) as error:
@@ -194,14 +216,14 @@ def _read(path: Path, level: str) -> dict[str, bytes] | None:
         return None
 
 
-def _unpack(data: bytes, level: str) -> list[bytes]:
+def _unpack(data: bytes, level: str, dtype: str) -> list[bytes]:
     if len(data) < _HEAD.size:
         raise CompileError(f"{len(data)} bytes are too few")
     magic, version, digest = _HEAD.unpack_from(data)
     body = data[_HEAD.size :]
     if magic != MAGIC or version != VERSION:
         raise CompileError(f"magic {magic!r} version {version}, expected {MAGIC!r} {VERSION}")
-    if _digest(level, body) != digest:
+    if _digest(level, dtype, body) != digest:
         raise CompileError("its digest is wrong: cut off, altered or made by another version")
     replies: list[bytes] = []
     at = 0
@@ -210,12 +232,12 @@ def _unpack(data: bytes, level: str) -> list[bytes]:
         at += _LENGTH.size
         replies.append(body[at : at + length])
         at += length
-    if len(replies) != len(KERNELS):
-        raise CompileError(f"{len(replies)} kernels, expected {len(KERNELS)}")
+    if len(replies) != len(KERNELS[dtype]):
+        raise CompileError(f"{len(replies)} kernels, expected {len(KERNELS[dtype])}")
     return replies
 
 
-def _write(path: Path, level: str, replies: Iterable[bytes]) -> None:
+def _write(path: Path, level: str, dtype: str, replies: Iterable[bytes]) -> None:
     """Write under a temporary name and rename: a reader sees a whole file or none."""
     body = b"".join(_LENGTH.pack(len(r)) + r for r in replies)
     temporary = None
@@ -223,7 +245,7 @@ def _write(path: Path, level: str, replies: Iterable[bytes]) -> None:
         private_folder(path.parent)
         descriptor, temporary = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
         with os.fdopen(descriptor, "wb") as file:
-            file.write(_HEAD.pack(MAGIC, VERSION, _digest(level, body)) + body)
+            file.write(_HEAD.pack(MAGIC, VERSION, _digest(level, dtype, body)) + body)
         os.replace(temporary, path)
     except (OSError, Error) as error:
         if temporary is not None:
@@ -251,8 +273,9 @@ def main(args: Sequence[str] | None = None) -> int:
         "(JITDIALECTS_CACHE_DIR), so that first calls need not. Does nothing if it is there.",
     )
     parser.parse_args(args)
-    path = pack_path(feature_level())
-    if path is None:
+    files = [pack_path(feature_level(), dtype) for dtype in KERNELS]
+    paths = [path for path in files if path is not None]
+    if not paths:
         print("pack: error: no cache folder; set JITDIALECTS_CACHE_DIR to one", file=sys.stderr)
         return 1
     started = time.perf_counter()
@@ -262,10 +285,11 @@ def main(args: Sequence[str] | None = None) -> int:
         print(f"pack: error: {name} was not compiled: {why}", file=sys.stderr)
     for problem in problems:
         print(f"pack: warning: {problem.message}", file=sys.stderr)
-    if not path.exists():
+    if not all(path.exists() for path in paths):
         return 1
     done = f"made in {time.perf_counter() - started:.1f} s" if default_pack.compiled else "is there"
-    print(f"{path}: {len(KERNELS)} kernels, {done}")
+    for path, kernels in zip(paths, KERNELS.values(), strict=True):
+        print(f"{path}: {len(kernels)} kernels, {done}")
     return 0
 
 

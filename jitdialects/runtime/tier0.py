@@ -1,7 +1,7 @@
 """Tier 0: one operator at a time, on any shapes, with the bits that compiled code has.
 
 What an operator accepts and which shape it gives comes from the operator table; this module computes.
-Operators that are exact or correctly rounded go through NumPy; the others (exp, tanh, float32 minimum,
+Operators that are exact or correctly rounded go through NumPy; the others (exp, tanh, and of floats minimum,
 maximum, sum, max and matmul) through the kernel pack, because NumPy's bits differ.
 """
 
@@ -57,8 +57,12 @@ class Call:
 
     @property
     def is_float(self) -> bool:
-        """Whether the operator works on float32 (weak floats are float64)."""
-        return self.operands[0].dtype == np.float32
+        """Whether the operator works on floats."""
+        return self.operands[0].dtype.kind == "f"
+
+    def pack(self, name: str, *operands: Array) -> Array:
+        """The result of a kernel of the pack."""
+        return pack.run(name, *operands, pool=self.pool).reshape(self.shape)
 
 
 Rule: TypeAlias = Callable[[Call], Array]
@@ -110,13 +114,14 @@ def _ufunc(function: Callable[..., Any]) -> Rule:
 
 def _left_shift(call: Call) -> Array:
     x, y = call.operands
-    inside = (y >= 0) & (y < 64)
+    inside = (y >= 0) & (y < 8 * y.itemsize)
     return np.where(inside, x << np.where(inside, y, 0), 0)
 
 
 def _right_shift(call: Call) -> Array:
     x, y = call.operands
-    return np.asarray(x >> np.where((y >= 0) & (y < 64), y, 63))
+    bits = 8 * y.itemsize
+    return np.asarray(x >> np.where((y >= 0) & (y < bits), y, bits - 1))
 
 
 def _where(call: Call) -> Array:
@@ -131,32 +136,14 @@ def _cast(call: Call) -> Array:
     return as_array(call.operands[0], call.typing.result)
 
 
-def _pack_elementwise(name: str, integers: Rule | None = None) -> Rule:
+def _pack_elementwise(name: str, integers: Callable[..., Any] | None = None) -> Rule:
     def rule(call: Call) -> Array:
         if integers is not None and not call.is_float:
-            return integers(call)
+            return np.asarray(integers(*call.operands))
         flat = (np.broadcast_to(x, call.shape).reshape(-1) for x in call.operands)
-        return pack.run(name, *flat, pool=call.pool).reshape(call.shape)
+        return call.pack(name, *flat)
 
     return rule
-
-
-def _scalar_minimum(call: Call) -> Array:
-    return _ordered(call, np.minimum, np.logical_or)
-
-
-def _scalar_maximum(call: Call) -> Array:
-    return _ordered(call, np.maximum, np.logical_and)
-
-
-def _ordered(call: Call, choose: Callable[..., Any], sign: Callable[..., Any]) -> Array:
-    """Integers, bools and weak floats; among the last, -0.0 < +0.0 needs its own line."""
-    x, y = call.operands
-    out = np.asarray(choose(x, y))
-    if out.dtype.kind != "f":
-        return out
-    signed = np.copysign(0.0, np.where(sign(np.signbit(x), np.signbit(y)), -1.0, 1.0))
-    return np.where((x == 0) & (y == 0), signed, out)
 
 
 # ---- reductions and contractions ---------------------------------------------------------------
@@ -170,7 +157,7 @@ def _reduction(name: str, integers: Callable[..., Any]) -> Rule:
             return np.asarray(integers(x, axis=axes)).reshape(call.shape)
         length = int(np.prod([x.shape[a] for a in axes], dtype=np.int64))
         count = int(np.prod(call.shape, dtype=np.int64))
-        return pack.run(name, x.reshape(count, length), pool=call.pool).reshape(call.shape)
+        return call.pack(name, x.reshape(count, length))
 
     return rule
 
@@ -179,9 +166,7 @@ def _matmul(call: Call) -> Array:
     x, y = call.operands
     if not call.is_float:
         return np.asarray(np.matmul(x, y))
-    rows = np.atleast_2d(x)
-    name = "matmul" if y.ndim == 2 else "matvec"
-    return pack.run(name, rows, y, pool=call.pool).reshape(call.shape)
+    return call.pack("matmul" if y.ndim == 2 else "matvec", np.atleast_2d(x), y)
 
 
 # ---- shapes ------------------------------------------------------------------------------------
@@ -260,8 +245,8 @@ RULES: dict[str, Rule] = {name: _ufunc(function) for name, function in _UFUNCS.i
     "right_shift": _right_shift,
     "where": _where,
     "cast": _cast,
-    "minimum": _pack_elementwise("minimum", _scalar_minimum),
-    "maximum": _pack_elementwise("maximum", _scalar_maximum),
+    "minimum": _pack_elementwise("minimum", np.minimum),
+    "maximum": _pack_elementwise("maximum", np.maximum),
     "exp": _pack_elementwise("exp"),
     "tanh": _pack_elementwise("tanh"),
     "sum": _reduction("sum", np.sum),

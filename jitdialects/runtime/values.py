@@ -15,21 +15,24 @@ from numpy.typing import NDArray
 from jitdialects.bytecode.dtypes import (
     BOOL,
     FLOAT32,
+    FLOAT64,
+    INT32,
     INT64,
     WEAK_BOOL,
     WEAK_FLOAT,
     WEAK_INT,
     DType,
     check_supported,
+    integer_range,
 )
 from jitdialects.bytecode.program import Constant
-from jitdialects.errors import ArgumentError, DTypeError
+from jitdialects.errors import ArgumentError, DTypeError, IntegerRangeError
 from jitdialects.runtime.pool import MemoryPool, is_pool_array
 
 Array: TypeAlias = NDArray[Any]
 Value: TypeAlias = Array | bool | int | float
 
-STRONG: dict[object, DType] = {d.numpy: d for d in (BOOL, INT64, FLOAT32)}
+STRONG: dict[object, DType] = {d.numpy: d for d in (BOOL, INT32, INT64, FLOAT32, FLOAT64)}
 """Native NumPy dtype -> dtype; other byte orders and unsupported dtypes are absent."""
 WEAK: dict[object, DType] = {bool: WEAK_BOOL, int: WEAK_INT, float: WEAK_FLOAT}
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
@@ -95,17 +98,30 @@ def from_constant(constant: Constant) -> Value:
 
 
 def as_array(value: Value, dtype: DType) -> Array:
-    """The value as an array of `dtype`: converted by the cast of the numerics contract if need be."""
+    """The value as an array of `dtype`: converted by the cast of the numerics contract if need be. A Python
+    integer that does not fit int32 raises `IntegerRangeError`."""
     target = dtype.numpy
     if not isinstance(value, np.ndarray):
+        if type(value) is int and dtype.name == "int32":
+            low, high = integer_range("int32")
+            if not low <= value <= high:
+                raise IntegerRangeError(
+                    f"the Python integer {value} does not fit int32, the dtype of what it meets; "
+                    "make an int64 array of one of them"
+                )
         value = np.asarray(value)
-    if value.dtype == target:
-        return value
-    if target.kind == "i" and value.dtype.kind == "f":
-        # NaN and out of range give the smallest integer, which is exactly -2.0**63
-        inside = (value >= -(2.0**63)) & (value < 2.0**63)
-        value = np.where(inside, value, value.dtype.type(-(2.0**63)))
-    return value.astype(target)
+    return value if value.dtype == target else cast_array(value, target)
+
+
+def cast_array(array: Array, target: np.dtype[Any]) -> Array:
+    """`array` with elements of `target`, by the cast of the numerics contract; quiet."""
+    if target.kind == "i" and array.dtype.kind == "f":
+        # NaN and out of range give the smallest integer, which is exact in every float
+        bound = 2.0 ** (8 * target.itemsize - 1)
+        inside = (array >= -bound) & (array < bound)
+        array = np.where(inside, array, array.dtype.type(-bound))
+    with np.errstate(all="ignore"):
+        return array.astype(target)
 
 
 def as_integer(value: Value) -> int | None:

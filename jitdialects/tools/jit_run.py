@@ -28,7 +28,7 @@ _DESCRIPTION = "Run a program (.jbc or program text) on inputs and print a summa
 _EPILOG = """\
 inputs, in the order of the parameters:
   data.npy                 an array from a file
-  random:f32[64,784]       random numbers; dtypes f32, i64, bool (see --seed)
+  random:f32[64,784]       random numbers; dtypes f32, f64, i32, i64, bool (see --seed)
   3  0.5  true             Python scalars, which take the dtype of what they meet
 
 example:
@@ -127,13 +127,15 @@ def _random(text: str, rng: np.random.Generator) -> NDArray[Any]:
         raise UsageError(f"input 'random:{text}': write for example random:f32[64,784]") from None
     shape = [s for s in kind.shape if isinstance(s, int)]
     if kind.dtype.weak or kind.strided or len(shape) != len(kind.shape):
-        raise UsageError(f"input 'random:{text}': the dtype is f32, i64 or bool, sizes are numbers")
+        raise UsageError(f"input 'random:{text}': the dtype is f32, f64, i32, i64 or bool, sizes are numbers")
     if math.prod(shape) > MOST_ELEMENTS:
         raise UsageError(f"input 'random:{text}': more than {MOST_ELEMENTS} random numbers")
     if kind.dtype.name == "float32":
         return rng.standard_normal(shape, np.float32)
-    if kind.dtype.name == "int64":
-        return rng.integers(-100, 100, shape)
+    if kind.dtype.is_float:
+        return rng.standard_normal(shape)
+    if kind.dtype.is_integer:
+        return rng.integers(-100, 100, shape).astype(kind.dtype.numpy)
     return rng.random(shape) < 0.5
 
 

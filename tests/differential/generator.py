@@ -31,10 +31,14 @@ from jitdialects.bytecode.dims import Dim, Shape
 from jitdialects.bytecode.dtypes import (
     BOOL,
     FLOAT32,
+    FLOAT64,
+    INT32,
     INT64,
     WEAK_FLOAT,
     WEAK_INT,
     DType,
+    integer_range,
+    must_fit,
 )
 from jitdialects.bytecode.operators import OPERATORS, default_attributes
 from jitdialects.bytecode.program import Program
@@ -98,13 +102,18 @@ def _argument(rng: np.random.Generator, kind: ArgumentType, sizes: dict[str, int
 def _data(rng: np.random.Generator, dtype: DType, shape: tuple[int, ...]) -> np.ndarray:
     if dtype == BOOL:
         return rng.random(shape) < 0.5
-    if dtype == INT64:
+    if dtype.is_integer:
+        low, high = integer_range(dtype.name)
         small = rng.integers(-70, 70, shape)
-        huge = rng.integers(-(2**63), 2**63 - 1, shape)
-        return np.where(rng.random(shape) < 0.1, huge, small)
-    x = rng.standard_normal(shape).astype(np.float32)
-    x = np.where(rng.random(shape) < 0.1, x * np.float32(1e30), x)
-    special = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 1e-42, 3.4e38], np.float32)
+        huge = rng.integers(low, high, shape)
+        huge = np.where(rng.random(shape) < 0.2, low, huge)
+        return np.where(rng.random(shape) < 0.1, huge, small).astype(dtype.numpy)
+    kind = dtype.numpy.type
+    x = rng.standard_normal(shape).astype(kind)
+    x = np.where(rng.random(shape) < 0.1, x * kind(1e30), x)
+    special = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 1e-42, 3.4e38], kind)
+    if kind is np.float64:
+        special = np.append(special, [5e-324, 1.7e308, 2.0**31, -(2.0**31) - 0.5, 1 + 2.0**-52])
     share = rng.choice([0.0, 0.0, 0.15])  # mostly ordinary data: NaN hides what comes after it
     return np.where(rng.random(shape) < share, rng.choice(special, shape), x)
 
@@ -159,18 +168,23 @@ class Generator:
         operator = OPERATORS[name]
         given = default_attributes(operator) | attributes
         try:
-            dtype = operator.infer_dtypes([k.dtype for k in operands], given).result
+            typing = operator.infer_dtypes([k.dtype for k in operands], given)
             values = [k.value for k in operands]
             shape = operator.infer_shape([k.shape for k in operands], given, values, SampledFacts())
         except Error:
             return None
+        if any(
+            must_fit(k.dtype, used) and k.value is None
+            for k, used in zip(operands, typing.operands, strict=False)
+        ):
+            return None  # it may not fit
         if len(shape) > MAX_RANK or _elements(shape) > MAX_ELEMENTS:
             return None
         register = self.main.apply(name, *(k.register for k in operands), **attributes)
         value = None
         if name == "size":
             value = operands[0].shape[int(str(given["axis"]))]
-        made = Known(register, dtype, shape, value)
+        made = Known(register, typing.result, shape, value)
         self.pool.append(made)
         return made
 
@@ -196,19 +210,19 @@ def _elements(shape: Shape) -> int:
 
 
 def _is_float(k: Known) -> bool:
-    return k.dtype == FLOAT32
+    return k.dtype in (FLOAT32, FLOAT64)
 
 
 def _unary(g: Generator) -> None:
     x = g.pick(lambda k: True)
     if x is None:
         return
-    if x.dtype == FLOAT32:
+    if _is_float(x):
         g.emit(g.rng.choice(["negative", "abs", "sqrt", "exp", "tanh", "tanh"]), x)
     elif x.dtype.name == "bool":
         g.emit("logical_not", x)
     else:
-        g.emit(g.rng.choice(["negative", "abs", "logical_not"]), x)
+        g.emit(g.rng.choice(["negative", "abs", "logical_not", "sqrt"]), x)
 
 
 _ARITHMETIC = ["add", "subtract", "multiply", "multiply", "add", "divide", "minimum", "maximum"]
@@ -228,7 +242,7 @@ def _binary(g: Generator) -> None:
     names = _ARITHMETIC if g.rng.random() < 0.75 else _COMPARISONS
     if x.dtype.name == y.dtype.name == "bool":
         names = ["logical_and", "logical_or", "add", "multiply", "maximum", *_COMPARISONS]
-    if x.dtype.name == y.dtype.name == "int64" and g.rng.random() < 0.3:
+    if x.dtype.is_integer and y.dtype.is_integer and g.rng.random() < 0.3:
         names = ["left_shift", "right_shift"]
     g.emit(g.rng.choice(names), x, y)
 
@@ -243,7 +257,7 @@ def _where(g: Generator) -> None:
 
 def _cast(g: Generator) -> None:
     if x := g.pick(lambda k: True):
-        g.emit("cast", x, dtype=g.rng.choice(["float32", "float32", "int64", "bool"]))
+        g.emit("cast", x, dtype=g.rng.choice(["float32", "float64", "int32", "int64", "bool"]))
 
 
 def _reduce(g: Generator) -> None:
@@ -334,10 +348,10 @@ def _branch(g: Generator) -> None:
     main.apply("multiply", a.register, main.constant(2.0), into=result)
     main.branch(blocks[2])
     main.enter(blocks[1])
-    main.apply("tanh", a.register, into=result)
+    main.apply("tanh" if a.dtype == FLOAT32 else "sqrt", a.register, into=result)
     main.branch(blocks[2])
     main.enter(blocks[2])
-    g.pool.append(Known(result, FLOAT32, a.shape))
+    g.pool.append(Known(result, a.dtype, a.shape))
 
 
 def _loop(g: Generator) -> None:
@@ -358,7 +372,7 @@ def _loop(g: Generator) -> None:
     main.apply("add", i, main.constant(1), into=i)
     main.branch(head)
     main.enter(done)
-    g.pool.append(Known(y, FLOAT32, x.shape))
+    g.pool.append(Known(y, x.dtype, x.shape))
 
 
 _STEPS: dict[str, tuple[Callable[[Generator], None], float]] = {
@@ -387,6 +401,11 @@ _KINDS = (
     ArgumentType(FLOAT32, ()),
     ArgumentType(FLOAT32, (M, 4)),
     ArgumentType(FLOAT32, (N, M), strided=True),
+    ArgumentType(FLOAT64, (N,)),
+    ArgumentType(FLOAT64, (N, M)),
+    ArgumentType(FLOAT64, (M, N), strided=True),
+    ArgumentType(INT32, (N,)),
+    ArgumentType(INT32, (M,)),
     ArgumentType(INT64, (N,)),
     ArgumentType(INT64, (N, M)),
     ArgumentType(BOOL, (N,)),

@@ -100,50 +100,64 @@ def _index(*entries: object) -> IndexSpec:
 
 
 _F, _FF = "f32[n]", "f32[n], f32[n]"
+_ARITHMETIC = ("add", "subtract", "multiply", "minimum", "maximum")
+_COMPARISONS = ("equal", "not_equal", "less", "less_equal", "greater", "greater_equal")
+_DTYPES = {"f32": "float32", "f64": "float64", "i32": "int32", "i64": "int64", "bool": "bool"}
 
 OPERATOR_CASES = (
     *(_operator(o, _FF) for o in ("add", "subtract", "multiply", "divide", "minimum", "maximum")),
     *(_operator(o, "f32[n,m], f32[m]") for o in ("add", "divide", "maximum")),
     *(_operator(o, "f32[n,1], f32[m]") for o in ("subtract", "minimum")),
     *(_operator(o, "f32[n,m]:strided, f32[]") for o in ("multiply", "add")),
+    *(_operator(o, f"{t}[n], {t}[n]") for o in _ARITHMETIC for t in ("f64", "i32", "i64")),
+    *(_operator("divide", f"{x}[n], {y}[n]") for x, y in (("f64", "f64"), ("i32", "i32"))),
+    *(_operator("divide", f"{t}[n], int") for t in ("i64", "bool")),
+    # one operand is wider than the other
+    *(_operator(o, "i32[n], f32[n]") for o in ("add", "divide", "less")),
+    *(_operator(o, "i32[n], i64[n]") for o in ("multiply", "greater", "left_shift")),
+    *(_operator(o, "f32[n], f64[n]") for o in ("subtract", "maximum", "equal")),
+    *(_operator("add", pair) for pair in ("i64[n], f32[n]", "bool[n], i32[n]", "bool[n], f64[]")),
+    *(_operator(o, "f64[n,m]:strided, f32[m]") for o in ("multiply", "minimum")),
+    *(_operator(o, "i32[n,m]:strided, i32[]") for o in ("add", "right_shift")),
     *(
-        _operator(o, "i64[n], i64[n]")
-        for o in ("add", "subtract", "multiply", "minimum", "maximum")
+        _operator(o, f"{t}[n], {t}[n]")
+        for o in ("left_shift", "right_shift")
+        for t in ("i32", "i64")
     ),
-    *(_operator(o, "i64[n], i64[n]") for o in ("left_shift", "right_shift")),
     *(_operator(o, "i64[n], int") for o in ("left_shift", "right_shift", "add")),
+    *(_operator(o, "i32[n], int") for o in ("left_shift", "multiply", "less")),
     *(_operator(o, "f32[n], float") for o in ("add", "multiply", "divide", "maximum")),
     *(_operator(o, "f32[n], bool[n]") for o in ("add", "multiply")),
     *(_operator(o, "bool[n], bool[n]") for o in ("add", "multiply", "minimum", "maximum")),
     *(_operator(o, _F) for o in ("negative", "abs", "sqrt", "exp", "tanh", "logical_not")),
     *(_operator(o, "f32[n,m]:strided") for o in ("negative", "exp")),
-    *(_operator(o, "i64[n]") for o in ("negative", "abs", "logical_not")),
+    *(_operator(o, "f64[n]") for o in ("negative", "abs", "sqrt", "logical_not")),
+    *(_operator(o, f"{t}[n]") for o in ("negative", "abs", "logical_not") for t in ("i32", "i64")),
+    *(_operator("sqrt", f"{t}[n]") for t in ("i32", "i64")),
     *(_operator(o, "bool[n]") for o in ("abs", "logical_not")),
-    *(
-        _operator(o, f"{t}[n], {t}[n]")
-        for o in ("equal", "not_equal", "less", "less_equal", "greater", "greater_equal")
-        for t in ("f32", "i64", "bool")
-    ),
+    *(_operator(o, f"{t}[n], {t}[n]") for o in _COMPARISONS for t in _DTYPES),
     *(
         _operator(o, f"{t}[n], {t}[n]")
         for o in ("logical_and", "logical_or")
-        for t in ("f32", "bool")
+        for t in ("f32", "f64", "i32", "bool")
     ),
     _operator("where", "bool[n], f32[n], f32[n]"),
     _operator("where", "bool[n], i64[n], i64[]"),
     _operator("where", "f32[n], bool[n], bool[n]"),
-    *(
-        _operator("cast", f"{t}[n]", dtype=d)
-        for t in ("f32", "i64", "bool")
-        for d in ("float32", "int64", "bool")
-    ),
+    _operator("where", "f64[n], i32[n], f32[n]"),
+    _operator("where", "bool[n], i32[n], i32[n]"),
+    *(_operator("cast", f"{t}[n]", dtype=d) for t in _DTYPES for d in _DTYPES.values()),
     *(
         _operator(o, f"{t}[n,m]", axis=axis, keepdims=keep)
         for o in ("sum", "max")
-        for t in ("f32", "i64")
+        for t in ("f32", "f64", "i32", "i64")
         for axis, keep in ((None, False), (-1, True))
     ),
-    *(_operator(o, "f32[m,n]", axis=-1, keepdims=False) for o in ("sum", "max")),
+    *(
+        _operator(o, f"{t}[m,n]", axis=-1, keepdims=False)
+        for o in ("sum", "max")
+        for t in ("f32", "f64", "i32")
+    ),
     _operator("sum", "f32[m,n]:strided", axis=-1, keepdims=False),
     _operator("sum", "bool[n,m]", axis=-1, keepdims=False),
     _operator("matmul", "f32[n,m], f32[m,n]"),
@@ -152,7 +166,10 @@ OPERATOR_CASES = (
     _operator("matmul", "f32[n], f32[n,m]"),
     _operator("matmul", "f32[m,n], f32[n]"),
     _operator("matmul", "f32[n], f32[n]"),
-    _operator("matmul", "i64[m,n], i64[n,m]"),
+    *(_operator("matmul", f"{t}[m,n], {t}[n,m]") for t in ("f64", "i32", "i64")),
+    *(_operator("matmul", f"{t}[n,m]:strided, {t}[m,4]") for t in ("f64", "i32")),
+    _operator("matmul", "f64[m,n], f64[n]"),
+    _operator("matmul", "i32[n], f32[n,m]"),
     _operator("matmul", "i64[n], i64[n]"),
     _body("broadcast_to(f32[n]) shape=[3, $1]", "f32[n]", _repeat),
     _operator("reshape", "f32[n,m]", shape=ShapeSpec((-1,))),

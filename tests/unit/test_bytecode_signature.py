@@ -46,7 +46,7 @@ def test_values_of_arguments_are_symbols() -> None:
         ("", 1, "a name"),
         ("main", 5, "expected '('"),
         ("main(f32)", 9, "expected '['"),
-        ("main(f64[n])", 6, "unknown dtype 'f64'"),
+        ("main(f16[n])", 6, "unknown dtype 'f16'"),
         ("main(f32[n) ", 11, "expected ','"),
         ("main(f32[n] f32[n])", 13, "expected ','"),
         ("main(f32[n+1])", 11, "unexpected '+'"),

@@ -287,8 +287,9 @@ def test_an_array_chosen_by_a_mask_is_not_weak() -> None:
     module = convert(source, "main(bool[n], int)")
     assert function_of(module).res_attrs is None
     agrees(source, module, np.array([True, False]), 5)
-    with pytest.raises(CompileError, match="where: dtype float64 is not supported"):
-        convert(source, "main(bool[n], float)")
+    module = convert(source, "main(bool[n], float)")
+    assert function_of(module).res_attrs is None
+    agrees(source, module, np.array([True, False]), 5.0)
 
 
 def test_the_same_constant_on_both_paths_is_no_join() -> None:

@@ -323,10 +323,10 @@ MISTAKES = {
     "too few": (lambda: jd.jit(lambda x, y: x)(1.0), jd.ArgumentError),
     "unknown": (lambda: jd.jit(lambda x: x)(1.0, z=2.0), jd.ArgumentError),
     "text": (lambda: jd.jit(lambda x: x)("text"), jd.ArgumentError),
-    "float64": (lambda: jd.jit(lambda x: x)(np.zeros(3)), jd.DTypeError),
+    "float16": (lambda: jd.jit(lambda x: x)(np.zeros(3, np.float16)), jd.DTypeError),
     "huge": (lambda: jd.jit(lambda x: x)(2**70), jd.DTypeError),
     "swapped": (lambda: jd.jit(lambda x: x)(np.zeros(3, ">f4")), jd.DTypeError),
-    "static shapes": (lambda: jd.jit(lambda x: x + np.ones(3) + 1)(1.0), jd.DTypeError),
+    "static shapes": (lambda: jd.jit(lambda x: x + np.ones(3, np.float16) + 1)(1.0), jd.DTypeError),
     "rank": (lambda: jd.jit(lambda x: x[0, 0])(floats(3)), jd.OutOfBoundsError),
     "constants": (
         lambda: jd.jit(lambda: jnp.zeros((3,)) + jnp.zeros((4,)))(),

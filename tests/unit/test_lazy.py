@@ -286,8 +286,7 @@ def test_shifts_and_integers() -> None:
 def test_numpy_scalars_are_strong_and_python_scalars_weak() -> None:
     x = jnp.asarray([1.0, 2.0])
     assert (x * 2).dtype == (x * 2.5).dtype == (x * np.float32(2)).dtype == np.float32
-    with pytest.raises(jd.DTypeError):
-        x * np.float64(2)
+    assert (x * np.float64(2)).dtype == np.float64
     assert (jnp.asarray([True]) + np.int64(1)).dtype == np.int64
 
 
@@ -341,12 +340,12 @@ MISTAKES = {
     "step": (lambda: A[::-1], jd.ArgumentError),
     "operand": (lambda: A + "x", jd.ArgumentError),
     "complex": (lambda: A + 1j, jd.ArgumentError),
-    "float64": (lambda: A + np.zeros(3), jd.DTypeError),
-    "int64": (lambda: A + jnp.asarray([1, 2, 3]), jd.DTypeError),
+    "float16": (lambda: A + np.zeros(3, np.float16), jd.DTypeError),
+    "float16 of bool": (lambda: jnp.sqrt(A > 0), jd.DTypeError),
     "huge": (lambda: A + 2**70, jd.DTypeError),
     "swapped": (lambda: jnp.asarray(np.zeros(3, ">f4")), jd.DTypeError),
     "masked": (lambda: jnp.asarray(np.ma.masked_array([1.0], [True])), jd.ArgumentError),
-    "cast": (lambda: A.astype("int32"), jd.DTypeError),
+    "cast": (lambda: A.astype("int16"), jd.DTypeError),
     "no dtype": (lambda: A.astype("no"), jd.ArgumentError),
     "none": (lambda: jnp.asarray(None), jd.ArgumentError),
     "ragged": (lambda: jnp.asarray([[1, 2], [3]]), jd.ArgumentError),

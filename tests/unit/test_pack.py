@@ -19,6 +19,8 @@ from jitdialects.runtime.messages import CompileRequest, encode_error
 from jitdialects.runtime.pack import KERNELS, KernelPack, pack_path
 from jitdialects.runtime.pool import MemoryPool
 
+SPECS = [spec for kernels in KERNELS.values() for spec in kernels.values()]
+
 
 @pytest.fixture(scope="module")
 def replies() -> dict[str, bytes]:
@@ -26,7 +28,7 @@ def replies() -> dict[str, bytes]:
     from jitdialects.runtime.compiler import compile_request
 
     found: dict[str, bytes] = {}
-    for spec in KERNELS.values():
+    for spec in SPECS:
         request = CompileRequest(spec.program(), "main", spec.signature, feature_level())
         found[spec.signature + spec.operator] = compile_request(request.encode())
     return found
@@ -45,7 +47,7 @@ def make(replies: dict[str, bytes]):
         CompileRequest(s.program(), "main", s.signature, feature_level()).encode(): replies[
             s.signature + s.operator
         ]
-        for s in KERNELS.values()
+        for s in SPECS
     }
     return lambda: KernelPack(known.__getitem__)
 
@@ -59,8 +61,8 @@ def test_a_second_pack_is_read_from_the_file(make, folder: Path) -> None:
     first, second = make(), make()
     exp_of_zero(first)
     exp_of_zero(second)
-    assert (first.compiled, second.compiled) == (len(KERNELS), 0)
-    assert [p.name for p in folder.iterdir()] == [pack_path(feature_level()).name]
+    assert (first.compiled, second.compiled) == (len(KERNELS["float32"]), 0)
+    assert [p.name for p in folder.iterdir()] == [pack_path(feature_level(), "float32").name]
 
 
 @pytest.mark.parametrize(
@@ -76,14 +78,14 @@ def test_a_second_pack_is_read_from_the_file(make, folder: Path) -> None:
 )
 def test_a_damaged_file_is_replaced_with_one_warning(make, folder: Path, damage) -> None:
     exp_of_zero(make())
-    path = pack_path(feature_level())
+    path = pack_path(feature_level(), "float32")
     whole = path.read_bytes()
     path.write_bytes(damage(whole))
     again = make()
     with pytest.warns(RuntimeWarning, match="is not used and made again") as caught:
         exp_of_zero(again)
     assert len(caught) == 1
-    assert again.compiled == len(KERNELS)
+    assert again.compiled == len(KERNELS["float32"])
     assert path.read_bytes() == whole
 
 
@@ -117,7 +119,9 @@ def test_without_a_cache_folder_nothing_is_written(
 
 def test_a_kernel_that_cannot_be_compiled_is_one_sentence(folder: Path) -> None:
     made = KernelPack(lambda request: encode_error("no such target"))
-    with pytest.raises(CompileError, match="exp cannot be interpreted, .* no such target"):
+    with pytest.raises(
+        CompileError, match="exp of float32 cannot be interpreted, .* no such target"
+    ):
         made.run("exp", np.zeros(3, np.float32), pool=MemoryPool())
     assert not folder.exists()
 
@@ -158,15 +162,15 @@ def test_a_pack_of_another_compiler_is_not_loaded_under_any_name(
     make, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     exp_of_zero(make())
-    ours = pack_path(feature_level())
+    ours = pack_path(feature_level(), "float32")
     monkeypatch.setattr(pack, "compiler_version", lambda: "0123456789abcdef")
-    theirs = pack_path(feature_level())
+    theirs = pack_path(feature_level(), "float32")
     assert theirs != ours
     theirs.write_bytes(ours.read_bytes())
     again = make()
     with pytest.warns(RuntimeWarning, match="made by another version"):
         exp_of_zero(again)
-    assert again.compiled == len(KERNELS)
+    assert again.compiled == len(KERNELS["float32"])
 
 
 def test_the_version_of_the_compiler_is_the_same_in_every_process(tmp_path: Path) -> None:
@@ -199,9 +203,12 @@ def test_the_pack_is_made_ahead_of_time_and_only_once(
     make, default: KernelPack, capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert pack.main([]) == 0
-    path = pack_path(feature_level())
+    path = pack_path(feature_level(), "float32")
     assert path.exists()
-    assert f"{path}: {len(KERNELS)} kernels, made in" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    for dtype, kernels in KERNELS.items():
+        path = pack_path(feature_level(), dtype)
+        assert f"{path}: {len(kernels)} kernels, made in" in said
     monkeypatch.setattr(pack, "default_pack", make())
     assert pack.main([]) == 0
     assert "is there" in capsys.readouterr().out
@@ -212,7 +219,7 @@ def test_making_the_pack_says_why_there_is_none(
 ) -> None:
     monkeypatch.setattr(pack, "default_pack", KernelPack(lambda data: encode_error("no target")))
     assert pack.main([]) == 1
-    assert "error: exp was not compiled: no target" in capsys.readouterr().err
+    assert "error: exp of float32 was not compiled: no target" in capsys.readouterr().err
 
 
 def test_making_the_pack_needs_a_folder_that_may_be_written(
@@ -243,9 +250,17 @@ def test_making_the_pack_has_a_usage(capsys: pytest.CaptureFixture) -> None:
 SPECIAL = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 1e-45, 3e38, -1.5], np.float32)
 
 
-def test_minimum_and_maximum_order_zeros_and_propagate_nan(make, folder: Path) -> None:
+def test_a_dtype_that_is_not_used_is_not_compiled(make, folder: Path) -> None:
+    made = make()
+    made.run("max", np.zeros((2, 2)), pool=MemoryPool())
+    assert made.compiled == len(KERNELS["float64"])
+    assert [p.name for p in folder.iterdir()] == [pack_path(feature_level(), "float64").name]
+
+
+@pytest.mark.parametrize("dtype", KERNELS)
+def test_minimum_and_maximum_order_zeros_and_propagate_nan(make, folder: Path, dtype: str) -> None:
     made, pool = make(), MemoryPool()
-    x, y = (a.reshape(-1).copy() for a in np.meshgrid(SPECIAL, SPECIAL))
+    x, y = (a.reshape(-1).astype(dtype) for a in np.meshgrid(SPECIAL, SPECIAL))
     for name, better in (("minimum", np.less), ("maximum", np.greater)):
         result = made.run(name, x, y, pool=pool)
         nan = np.isnan(x) | np.isnan(y)
@@ -256,8 +271,11 @@ def test_minimum_and_maximum_order_zeros_and_propagate_nan(make, folder: Path) -
 
 
 @pytest.mark.parametrize("shape", [(0, 3), (3, 0), (1, 1), (2, 33), (3, 4097), (1, 9000)])
-def test_sums_follow_the_order_of_the_contract(make, folder: Path, shape: tuple) -> None:
-    x = np.random.default_rng(1).standard_normal(shape).astype(np.float32)
+@pytest.mark.parametrize("dtype", KERNELS)
+def test_sums_follow_the_order_of_the_contract(
+    make, folder: Path, shape: tuple, dtype: str
+) -> None:
+    x = np.random.default_rng(1).standard_normal(shape).astype(dtype)
     result = make().run("sum", x, pool=MemoryPool())
     assert result.shape == shape[:1]
     assert np.allclose(result, x.sum(axis=1, dtype=np.float64), rtol=1e-4, atol=1e-3)

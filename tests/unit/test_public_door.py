@@ -68,6 +68,7 @@ def test_errors_are_one_tree_and_what_python_expects() -> None:
     trees = {
         jd.ShapeError: ValueError,
         jd.DTypeError: TypeError,
+        jd.IntegerRangeError: OverflowError,
         jd.ArgumentError: TypeError,
         jd.OutOfBoundsError: IndexError,
         jd.TraceError: TypeError,
