@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 CHECK_PYTHON := import sys; sys.version_info >= (3, 11) or sys.exit("Python 3.11 or newer is needed, \
 this is %d.%d; choose another: make PYTHON=python3.12" % sys.version_info[:2])
 
-.PHONY: test demo test-mlir lint clean
+.PHONY: test demo bench bench-quick test-mlir lint clean
 
 test: $(VENV)/dev.stamp
 	$(BIN)/ruff check .
@@ -20,6 +20,21 @@ demo: $(VENV)/demo.stamp
 	$(BIN)/python -m jitdialects.runtime.pack
 	env -u OPENBLAS_CORETYPE -u OPENBLAS_L2_SIZE OPENBLAS_NUM_THREADS=1 $(BIN)/python examples/mlp_demo.py
 
+# Benchmarks: no variable of the environment may choose slower kernels for NumPy's BLAS.
+BENCH := env -u OPENBLAS_CORETYPE -u OPENBLAS_L2_SIZE
+
+# Everything, with every peer, in an environment of their own; writes docs/benchmarks.md. A run that was
+# stopped goes on where it was.
+bench:
+	$(MAKE) VENV=.venv-bench .venv-bench/bench.stamp .venv-bench/mindspore.stamp
+	.venv-bench/bin/python -m jitdialects.runtime.pack
+	$(BENCH) .venv-bench/bin/python -m benchmarks --full
+
+# Most rows in short form against NumPy, to stdout: under three minutes.
+bench-quick: $(VENV)/dev.stamp
+	$(BIN)/python -m jitdialects.runtime.pack
+	$(BENCH) $(BIN)/python -m benchmarks --quick
+
 lint: $(VENV)/dev.stamp
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
@@ -33,6 +48,10 @@ $(VENV)/pip.stamp: pyproject.toml
 
 $(VENV)/%.stamp: $(VENV)/pip.stamp
 	$(BIN)/pip install -qq -e '.[$*]'
+	touch $@
+
+$(VENV)/mindspore.stamp: $(VENV)/bench.stamp
+	-$(BIN)/pip install -qq mindspore # not for every Python; the tables do without it
 	touch $@
 
 .SECONDARY: $(VENV)/pip.stamp

@@ -1,0 +1,6 @@
+"""The benchmark suite: `make bench`, `make bench-quick`, or `python -m benchmarks --rows softmax`.
+
+`programs/` says what is computed, `rows` at which sizes and with which aim, `peers` how each library is
+asked, `worker` is the process of one peer, `runner` interleaves them, `machine` measures the limits,
+`report` and `plots` write what was found.
+"""

@@ -1,0 +1,74 @@
+"""How each library is asked to run a program: one class a peer, found by name.
+
+A peer is imported only in its own process (`benchmarks.worker`).
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+from importlib import import_module
+from importlib.metadata import PackageNotFoundError, version
+
+from benchmarks.peers.peer import Peer
+
+_HOMES = {
+    "jitdialects": ("ours", "Ours", "jitdialects"),
+    "numpy": ("array_libraries", "NumPy", "numpy"),
+    "numexpr": ("loops", "NumExpr", "numexpr"),
+    "numba": ("loops", "Numba", "numba"),
+    "onnxruntime": ("onnx_graph", "OnnxRuntime", "onnxruntime"),
+    "torch": ("array_libraries", "Torch", "torch"),
+    "torch.compile": ("array_libraries", "TorchCompile", "torch"),
+    "jax": ("array_libraries", "Jax", "jax"),
+    "jax, padded": ("array_libraries", "JaxPadded", "jax"),
+    "mindspore": ("array_libraries", "MindSpore", "mindspore"),
+}
+"""Peer -> module, class, and the distribution that it needs."""
+
+NAMES = tuple(_HOMES)
+QUICK = ("jitdialects", "numpy", "numexpr", "numba")
+
+
+def installed() -> list[str]:
+    """The peers that this interpreter could import."""
+    return [name for name, home in _HOMES.items() if importlib.util.find_spec(home[2])]
+
+
+def versions() -> dict[str, str]:
+    """Distribution -> version, of what is installed."""
+    found: dict[str, str] = {}
+    for _, _, distribution in _HOMES.values():
+        try:
+            found[distribution] = version(distribution)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+def make(name: str, threads: int) -> Peer:
+    """The peer, imported and set to `threads`."""
+    module, kind, _ = _HOMES[name]
+    return getattr(import_module(f"benchmarks.peers.{module}"), kind)(threads)
+
+
+def applies(name: str, kind: str) -> bool:
+    """Whether the peer takes part in rows of this kind."""
+    return kind == "stream" or name != "jax, padded"
+
+
+def environment(threads: int) -> dict[str, str]:
+    """The environment of a worker: every library that asks a variable uses `threads`."""
+    kept = {k: v for k, v in os.environ.items() if not k.startswith("OPENBLAS_")}
+    count = str(threads)
+    multi = "true" if threads > 1 else "false"
+    return kept | {
+        "OMP_NUM_THREADS": count,
+        "OPENBLAS_NUM_THREADS": count,
+        "MKL_NUM_THREADS": count,
+        "NUMBA_NUM_THREADS": count,
+        "NUMEXPR_NUM_THREADS": count,
+        "JITDIALECTS_THREADS": count,
+        "XLA_FLAGS": f"--xla_cpu_multi_thread_eigen={multi}",
+        "TORCHINDUCTOR_FORCE_DISABLE_CACHES": "1",
+    }
