@@ -15,6 +15,7 @@ from typing import cast
 
 from jitdialects.errors import ConfigError
 
+MAX_THREADS = 256
 FEATURE_LEVELS = ("x86-64-v1", "x86-64-v2", "x86-64-v3", "x86-64-v4")
 
 
@@ -45,6 +46,15 @@ def _feature_level(value: object) -> str | None:
     return None if value is None else _one_of(*FEATURE_LEVELS)(value)
 
 
+def _number_of_threads(value: object) -> int | None:
+    if value is None or value == "":
+        return None
+    number = _positive(value)
+    if number > MAX_THREADS:
+        raise ValueError(f"needs a number of threads, at most {MAX_THREADS}")
+    return number
+
+
 def _folder(value: object) -> Path | None:
     if value is None or value == "":
         return None
@@ -72,6 +82,7 @@ _OPTIONS: dict[str, tuple[object, Callable[[object], object]]] = {
     "features": (None, _feature_level),
     "compiler": ("server", _one_of("server", "in-process")),
     "compile_seconds": (20.0, _seconds),
+    "threads": (None, _number_of_threads),
 }
 """Option -> its default, and what reads text or a value (`ValueError` for what is not allowed)."""
 
@@ -96,6 +107,9 @@ class Config:
     """Where code is compiled: a `server` process, or `in-process` (for debugging)."""
     compile_seconds: float
     """What one compile may take; a function that needs more stays interpreted."""
+    threads: int | None
+    """Threads that a parallel loop may use, the calling one included; 1: no others; None (empty
+    variable): as many as there are cores for this process."""
 
     def __init__(self) -> None:
         for name, (default, _) in _OPTIONS.items():

@@ -43,7 +43,9 @@ _ACCESSES = _LOADS | _STORES | _MASKED
 _SILENT = (
     _FRESH | _VIEW_LIKE | {"memref.dim", "memref.view", "memref.get_global", "vector.create_mask"}
 )
-_STRUCTURE = frozenset({"scf.for", "scf.if", "scf.yield", "loop.nest", "loop.yield"})
+_STRUCTURE = frozenset(
+    {"scf.for", "scf.if", "scf.yield", "loop.nest", "loop.parallel", "loop.yield"}
+)
 _KNOWN = _STRUCTURE | _SILENT | _ACCESSES
 
 

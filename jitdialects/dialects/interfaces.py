@@ -27,6 +27,11 @@ class ShapeOnly(OpTrait):
     """Moves elements to other indices and computes nothing: reshape, transpose, slice."""
 
 
+class AllocationScope(OpTrait):
+    """Stack memory that the body allocates lives as long as one run of the body: MLIR's
+    `AutomaticAllocationScope`, which xDSL lacks."""
+
+
 _LANE_BY_LANE_DIALECTS = ("arith.", "math.")
 _ARITH_EXCEPTIONS = frozenset({"arith.constant"})
 

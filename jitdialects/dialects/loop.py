@@ -13,12 +13,15 @@ Axis `a` takes the values `lower, lower + step, ...` below `upper`; comparisons 
 `upper <= lower` means that the body does not run. `parallel`: points that differ in this axis neither read
 nor write what another of them writes, so they may run in any order. `reduction`: ascending, one by one,
 which is meaning (floating-point sums do not commute). Bounds are operands of the nest, so no axis bounds another.
+
+`loop.parallel` is a loop whose iterations may be shared out to threads in chunks; see its documentation.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+from typing import Any
 
 from xdsl.dialects.builtin import I64, ArrayAttr, DenseArrayBase, IndexType, StringAttr
 from xdsl.ir import Block, BlockArgument, Data, Dialect, Operation, Region, SSAValue
@@ -28,13 +31,14 @@ from xdsl.irdl import (
     irdl_attr_definition,
     irdl_op_definition,
     lazy_traits_def,
+    operand_def,
     opt_prop_def,
     prop_def,
     region_def,
     traits_def,
     var_operand_def,
 )
-from xdsl.parser import AttrParser, Parser
+from xdsl.parser import AttrParser, Parser, UnresolvedOperand
 from xdsl.printer import Printer
 from xdsl.traits import (
     HasParent,
@@ -46,6 +50,7 @@ from xdsl.traits import (
 )
 from xdsl.utils.exceptions import VerifyException
 
+from jitdialects.dialects.interfaces import AllocationScope
 from jitdialects.dialects.interned import i64_array
 
 PARALLEL = "parallel"
@@ -75,6 +80,8 @@ class Schedule:
     jam     copies per axis, 1 = none: loops of that many iterations side by side inside inner loops
     unroll  copies of the body per iteration of the innermost axis
     pack    tiles of the outermost axis whose operands, read over and over inside, are copied together
+    threads elements (points of the loops inside counted) of a chunk, the least that is worth another thread:
+            chunks of the outermost axis may run on several
     """
 
     tile: tuple[int, ...] = ()
@@ -83,6 +90,7 @@ class Schedule:
     jam: tuple[int, ...] = ()
     unroll: int = 0
     pack: int = 0
+    threads: int = 0
 
     def __bool__(self) -> bool:
         return self != _NOTHING
@@ -93,6 +101,8 @@ class Schedule:
 
 
 _NOTHING = Schedule()
+_LISTS = ("tile", "order", "jam")
+_NUMBERS = ("vector", "unroll", "pack", "threads")
 
 
 @irdl_attr_definition
@@ -122,60 +132,50 @@ class ScheduleAttr(Data[Schedule]):
             raise VerifyException(
                 "a jam factor is less than 1; give 1 for an axis that is not jammed"
             )
-        if min(schedule.vector, schedule.unroll, schedule.pack) < 0:
+        if min(getattr(schedule, name) for name in _NUMBERS) < 0:
             raise VerifyException(
-                "vector, unroll and pack are counts; give a positive number or leave them out"
+                f"{', '.join(_NUMBERS[:-1])} and {_NUMBERS[-1]} are counts; give a positive number or leave "
+                "them out"
             )
 
 
 def _schedule_text(schedule: Schedule) -> str:
-    pairs = {
-        "tile": list(schedule.tile),
-        "order": list(schedule.order),
-        "vector": schedule.vector,
-        "jam": list(schedule.jam),
-        "unroll": schedule.unroll,
-        "pack": schedule.pack,
-    }
-    return ", ".join(f"{name} = {value}" for name, value in pairs.items() if value)
+    pairs = {name: getattr(schedule, name) for name in (f.name for f in fields(Schedule))}
+    return ", ".join(
+        f"{name} = {list(value) if name in _LISTS else value}"
+        for name, value in pairs.items()
+        if value
+    )
 
 
 def _parse_schedule(parser: AttrParser) -> Schedule:
-    lists: dict[str, tuple[int, ...]] = {}
-    numbers: dict[str, int] = {}
+    found: dict[str, Any] = {}
     while (key := parser.parse_optional_identifier()) is not None:
-        if key in lists or key in numbers:
+        if key in found:
             parser.raise_error(f"{key} is given twice in this schedule")
         parser.parse_punctuation("=")
-        if key in ("tile", "order", "jam"):
-            lists[key] = tuple(
+        if key in _LISTS:
+            found[key] = tuple(
                 parser.parse_comma_separated_list(parser.Delimiter.SQUARE, parser.parse_integer)
             )
-        elif key in ("vector", "unroll", "pack"):
-            numbers[key] = parser.parse_integer()
+        elif key in _NUMBERS:
+            found[key] = parser.parse_integer()
         else:
             parser.raise_error(
-                f"{key} is no key of a schedule: tile, order, vector, jam, unroll or pack"
+                f"{key} is no key of a schedule: {', '.join(f.name for f in fields(Schedule))}"
             )
         if parser.parse_optional_punctuation(",") is None:
             break
-    return Schedule(
-        lists.get("tile", ()),
-        lists.get("order", ()),
-        numbers.get("vector", 0),
-        lists.get("jam", ()),
-        numbers.get("unroll", 0),
-        numbers.get("pack", 0),
-    )
+    return Schedule(**found)
 
 
 @irdl_op_definition
 class YieldOp(IRDLOperation):
-    """Ends the body of a nest. Not printed: it carries nothing."""
+    """Ends the body of a nest (where it is not printed) or of a parallel region. It carries nothing."""
 
     name = "loop.yield"
     assembly_format = "attr-dict"
-    traits = lazy_traits_def(lambda: (IsTerminator(), HasParent(NestOp), Pure()))
+    traits = lazy_traits_def(lambda: (IsTerminator(), HasParent(NestOp, ParallelOp), Pure()))
 
 
 @irdl_op_definition
@@ -310,6 +310,72 @@ class NestOp(IRDLOperation):
         return nest
 
 
+@irdl_op_definition
+class ParallelOp(IRDLOperation):
+    """`loop.parallel (%begin, %end) = (%lower) to (%upper) chunk (%c) { ... loop.yield }`
+
+    The body runs for ranges [begin, end) that together are [lower, upper), each `c` long but the last, or
+    for several of them as one: in any order, at the same time, on any thread. `c` is positive; nothing runs
+    if `upper <= lower`. Stack memory of the body belongs to one run of it. Operands are of type index until
+    `convert-to-llvm`, then i64.
+    """
+
+    name = "loop.parallel"
+
+    lower = operand_def(IndexType | I64)
+    upper = operand_def(IndexType | I64)
+    chunk = operand_def(IndexType | I64)
+    body = region_def()
+
+    traits = traits_def(RecursiveMemoryEffect(), AllocationScope())
+
+    def verify_(self) -> None:
+        block = self.body.first_block
+        if block is None or len(block.args) != 2:
+            raise VerifyException(
+                "the body of loop.parallel takes the begin and the end of a range"
+            )
+        if any(value.type != self.lower.type for value in (*self.operands, *block.args)):
+            raise VerifyException("bounds, chunk and range of loop.parallel are of one type")
+
+    def print(self, printer: Printer) -> None:
+        block = self.body.first_block
+        assert block is not None
+        printer.print_string(" ")
+        with printer.in_parens():
+            printer.print_list(block.args, printer.print_ssa_value)
+        for word, value in zip((" = ", " to ", " chunk "), self.operands, strict=True):
+            printer.print_string(word)
+            with printer.in_parens():
+                printer.print_ssa_value(value)
+        printer.print_string(" : ")
+        printer.print_attribute(self.lower.type)
+        if self.attributes:
+            printer.print_op_attributes(self.attributes, print_keyword=True)
+        printer.print_string(" ")
+        printer.print_region(self.body, print_entry_block_args=False)
+
+    @classmethod
+    def parse(cls, parser: Parser) -> ParallelOp:
+        arguments = parser.parse_comma_separated_list(
+            parser.Delimiter.PAREN, lambda: parser.parse_argument(expect_type=False)
+        )
+        names: list[UnresolvedOperand] = []
+        for word in ("=", "to", "chunk"):
+            _ = parser.parse_punctuation("=") if word == "=" else parser.parse_keyword(word)
+            with parser.in_parens():
+                names.append(parser.parse_unresolved_operand())
+        parser.parse_punctuation(":")
+        type = parser.parse_type()
+        attributes = parser.parse_optional_attr_dict_with_keyword()
+        body = parser.parse_region([argument.resolve(type) for argument in arguments])
+        return cls.create(
+            operands=[parser.resolve_operand(name, type) for name in names],
+            regions=[body],
+            attributes=attributes.data if attributes is not None else {},
+        )
+
+
 def _verify_counts(schedule: Schedule, rank: int) -> None:
     for name in ("tile", "order", "jam"):
         count = len(getattr(schedule, name))
@@ -317,4 +383,4 @@ def _verify_counts(schedule: Schedule, rank: int) -> None:
             raise VerifyException(f"{name} of the schedule has {count} entries for {rank} axes")
 
 
-LOOP = Dialect("loop", [NestOp, YieldOp], [ScheduleAttr])
+LOOP = Dialect("loop", [NestOp, ParallelOp, YieldOp], [ScheduleAttr])

@@ -6,7 +6,7 @@
 Takes `func.func` over `loop` or `scf`, `cf`, `arith`, `math` and `memref`, before `loop-vectorize`. Calls
 nothing of the compiler's lower levels: its bits are what gcc and libm make of the definition of each operation.
 
-Arguments arrive by the kernel ABI, version 1 (docs/architecture.md): `int32_t jd_entry(const int64_t *slots)`
+Arguments arrive by the kernel ABI, version 2 (docs/architecture.md): `int32_t jd_entry(const int64_t *slots)`
 with, per memref, a data pointer, its sizes and its strides in elements; per scalar one slot; and for the last
 memref of a function with `tssa.arena` a pointer only. A module of several functions gets `jd_entry_<name>`s.
 Integers wrap (arithmetic on unsigned), shift amounts are taken modulo the width, floats are never contracted.

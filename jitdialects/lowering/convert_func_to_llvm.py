@@ -120,16 +120,20 @@ def _expanded(operand: SSAValue, c: Conversion) -> list[SSAValue]:
     return [d.allocated, d.aligned, *sizes]
 
 
-def _call(op: Operation, c: Conversion) -> None:
-    operands = [value for operand in op.operands for value in _expanded(operand, c)]
-    properties: dict[str, Attribute] = {
-        "callee": op.properties["callee"],
+def call_properties(operands: int) -> dict[str, Attribute]:
+    """Those of an `llvm.call` with so many operands, without the `callee`."""
+    return {
         "CConv": llvm.CallingConventionAttr("ccc"),
         "TailCallKind": llvm.TailCallKindAttr(llvm.TailCallKind.NONE),
         "op_bundle_sizes": DenseArrayBase.from_list(i32, ()),
-        "operandSegmentSizes": DenseArrayBase.from_list(i32, [len(operands), 0]),
+        "operandSegmentSizes": DenseArrayBase.from_list(i32, [operands, 0]),
         **STRICT,
     }
+
+
+def _call(op: Operation, c: Conversion) -> None:
+    operands = [value for operand in op.operands for value in _expanded(operand, c)]
+    properties = call_properties(len(operands)) | {"callee": op.properties["callee"]}
     types = [result.type for result in op.results]
     if not types:
         c.emit_effect(llvm.CallOp, operands, properties)

@@ -8,7 +8,7 @@
     %x   = llvm.load %p1 {alignment = 4 : i64} : !llvm.ptr -> f32
 
 Every load and store says that it is aligned to one element. A static alloca goes to the function's entry,
-so that a loop does not grow the stack. `memref.alloc`, `memref.dealloc` and `memref.copy` stay: buffers
+or that of an `AllocationScope` around it, so that a loop does not grow the stack. `memref.alloc`, `memref.dealloc` and `memref.copy` stay: buffers
 come from the caller. Needs strided layouts.
 """
 
@@ -109,7 +109,7 @@ def _alloca(op: Operation, c: Conversion) -> None:
     }
     if len(static) == len(sizes):
         count = c.constant(prod(static))
-        pointer = c.hoisted(llvm.AllocaOp, (count,), PTR, properties)
+        pointer = c.on_stack(count, PTR, properties)
     else:
         total: Size = 1
         for size in sizes:

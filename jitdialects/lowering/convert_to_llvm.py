@@ -1,8 +1,9 @@
-"""`convert-to-llvm`: the conversions of arith, cf, func, math, memref and vector in one walk.
+"""`convert-to-llvm`: the conversions of arith, cf, func, loop, math, memref and vector in one walk.
 
 The same tables as the passes of each dialect, so the same code; but no value ever crosses from one pass
 to the next, so there are no casts to reconcile and no descriptors to take apart again, and the IR is
-visited once. Needs `lower-scf-to-cf` and `expand-elementary` before.
+visited once. `loop.parallel` stays, with its operands converted, for
+`llvm-outline-parallel`. Needs `lower-scf-to-cf` and `expand-elementary` before.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from jitdialects.lowering import (
     convert_arith_to_llvm,
     convert_cf_to_llvm,
     convert_func_to_llvm,
+    convert_loop_to_llvm,
     convert_math_to_llvm,
     convert_memref_to_llvm,
     convert_vector_to_llvm,
@@ -25,6 +27,7 @@ TABLE: Table = {
     **convert_arith_to_llvm.TABLE,
     **convert_cf_to_llvm.TABLE,
     **convert_func_to_llvm.TABLE,
+    **convert_loop_to_llvm.TABLE,
     **convert_math_to_llvm.TABLE,
     **convert_memref_to_llvm.TABLE,
     **convert_vector_to_llvm.TABLE,

@@ -33,6 +33,7 @@ from xdsl.dialects.builtin import (
     i64,
 )
 from xdsl.dialects.llvm import (
+    AllocaOp,
     ConstantOp,
     ExtractValueOp,
     InsertValueOp,
@@ -45,7 +46,7 @@ from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
 from xdsl.traits import IsolatedFromAbove
 from xdsl.utils.exceptions import PassFailedException
 
-from jitdialects.dialects.interfaces import has_trait
+from jitdialects.dialects.interfaces import AllocationScope, has_trait
 from jitdialects.dialects.interned import INDEX, i64_array, integer_attr, vector_type
 
 PTR = LLVMPointerType()
@@ -155,6 +156,8 @@ class Conversion:
         # Visit number of the operation or block that defines a value, and the place behind it.
         self._visit: dict[Operation | Block, int] = {}
         self._places: list[tuple[Block, Operation | None]] = []
+        self._frame = 0
+        """Visit number of the block that stack memory is allocated in."""
         self._now = -1
         """Visit number of the operation that is being converted."""
         self._replaced: list[Operation] = []
@@ -251,6 +254,15 @@ class Conversion:
         if key is not None:
             self._known[key] = created
         return created
+
+    def on_stack(
+        self, count: SSAValue, result: Attribute, properties: Mapping[str, Attribute]
+    ) -> SSAValue:
+        """Stack memory for all of the function, or of the region of an `AllocationScope`."""
+        op = AllocaOp.create(operands=(count,), result_types=(result,), properties=properties)
+        self._insert_behind(max(self._frame, self._visit[count.owner]), op)
+        self._created.append(op)
+        return op.results[0]
 
     def known(self, key: object) -> SSAValue | None:
         """What `hoisted` made for `key`."""
@@ -390,11 +402,15 @@ class Conversion:
                     self._now = -1
                 elif op.name == _CAST:
                     self._fold_cast(op)
+                around = self._frame
                 for inner in op.regions:
                     if has_trait(op, IsolatedFromAbove):
                         Conversion(self._table).run(inner)
                     else:
+                        if has_trait(op, AllocationScope):
+                            self._frame = len(self._places)  # its first block
                         self._walk(inner)
+                self._frame = around
 
     def _convert_arguments(self, block: Block) -> None:
         for argument in block.args:

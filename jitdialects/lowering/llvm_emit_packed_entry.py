@@ -9,10 +9,11 @@
       ...                                       // the body of @main; each return gives 0
     }
 
-This is the kernel ABI, version 1 (docs/architecture.md): the function itself is turned into the entry, so
+This is the kernel ABI, version 2 (docs/architecture.md): the function itself is turned into the entry, so
 that nothing is pushed for a second call and an argument that nobody reads is not loaded. Needs `jd.abi`
 from `convert-func-to-llvm` and a function that returns nothing. Where the function says `tssa.arena`, its
-last argument is the arena, for which there is a pointer only.
+last argument is the arena, for which there is a pointer only; the context that `llvm-outline-parallel` adds
+comes after it.
 """
 
 from __future__ import annotations
@@ -40,6 +41,7 @@ from xdsl.utils.hints import isa
 from jitdialects.dialects.interned import i32_array, integer_attr
 from jitdialects.lowering.convert_func_to_llvm import ABI
 from jitdialects.lowering.llvm_conversion import PTR
+from jitdialects.lowering.llvm_outline_parallel import CONTEXT
 
 ARENA = "tssa.arena"
 ENTRY = "jd_entry"
@@ -67,10 +69,14 @@ def argument_sources(abi: Sequence[str], last_is_arena: bool) -> list[Source]:
     """One source for each llvm argument of a function with original arguments `abi`."""
     sources: list[Source] = []
     slot = 0
+    arena = len(abi) - (2 if CONTEXT in abi else 1) if last_is_arena else None
     for index, name in enumerate(abi):
-        if last_is_arena and index == len(abi) - 1:
+        if index == arena:
             pointer, unbounded = Source(slot, PTR), Source(None, i64, _UNBOUNDED)
             sources += [pointer, pointer, Source(None, i64, 0), unbounded, Source(None, i64, 1)]
+            slot += 1
+        elif name == CONTEXT:
+            sources.append(Source(slot, PTR))
         elif name.startswith("memref<"):
             rank = int(name.removeprefix("memref<").removesuffix(">"))
             sources += memref_sources(slot, rank)

@@ -31,7 +31,7 @@ STAGES = {
     "vm": "vm",
     "tssa": "tssa-fuse",
     "loop": "convert-tssa-to-loop",
-    "scf": "loop-unroll-and-jam",
+    "scf": "loop-parallelize",
     "llvm": "llvm-emit-packed-entry",
 }
 """Stage names that users ask for -> the pass after which the text is taken."""
@@ -66,6 +66,7 @@ def loop_passes(features: str) -> tuple[ModulePass, ...]:
     from jitdialects.passes.loop_interchange import LoopInterchangePass
     from jitdialects.passes.loop_pack import LoopPackPass
     from jitdialects.passes.loop_pack_constants import LoopPackConstantsPass
+    from jitdialects.passes.loop_parallelize import LoopParallelizePass
     from jitdialects.passes.loop_schedule import LoopSchedulePass
     from jitdialects.passes.loop_tile import LoopTilePass
     from jitdialects.passes.loop_unroll import LoopUnrollPass
@@ -85,6 +86,7 @@ def loop_passes(features: str) -> tuple[ModulePass, ...]:
         LoopHoistAccumulatorsPass(),  # the lanes of sums, which are vectors in memory until here
         LoopUnrollPass(),
         LoopUnrollAndJamPass(),
+        LoopParallelizePass(),
     )
 
 
@@ -93,12 +95,14 @@ def llvm_passes() -> tuple[ModulePass, ...]:
     from jitdialects.lowering.convert_to_llvm import ConvertToLlvmPass
     from jitdialects.lowering.expand_elementary import ExpandElementaryPass
     from jitdialects.lowering.llvm_emit_packed_entry import LlvmEmitPackedEntryPass
+    from jitdialects.lowering.llvm_outline_parallel import LlvmOutlineParallelPass
     from jitdialects.lowering.lower_scf_to_cf import LowerScfToCfPass
 
     return (
         ExpandElementaryPass(),
         LowerScfToCfPass(),
         ConvertToLlvmPass(),
+        LlvmOutlineParallelPass(),
         LlvmEmitPackedEntryPass(),
     )
 
@@ -162,6 +166,8 @@ class Facts:
     """(relation, left, right), relation `==` or `<=`, both sides dims text."""
     arena: str = "0"
     """Bytes of temporaries, dims text."""
+    parallel: bool = False
+    """Some loop may run on several threads."""
     operators: int = 0
     operators_fused: int = 0
     remarks: list[str] = field(default_factory=list[str])
@@ -250,6 +256,7 @@ def _collect(facts: Facts, name: str, done: ModulePass | None, module: ModuleOp)
             facts.arena = str(arena.data[0])
     elif name == STAGES["scf"]:
         facts.constants = _constants(_function(module))
+        facts.parallel = any(op.name == "loop.parallel" for op in module.walk())
         remarks = (op.attributes.get(REMARK) for op in module.walk())
         facts.remarks += [remark.data for remark in remarks if isinstance(remark, StringAttr)]
 

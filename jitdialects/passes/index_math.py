@@ -105,6 +105,11 @@ class IndexMath:
             return min(left, right)
         return self._binary(arith.MinSIOp, left, right)
 
+    def maxsi(self, left: Index, right: Index) -> Index:
+        if isinstance(left, int) and isinstance(right, int):
+            return max(left, right)
+        return self._binary(arith.MaxSIOp, left, right)
+
     def trips(self, lower: Index, upper: Index, step: Index) -> Index:
         """Iterations from `lower` to below `upper`, 0 where `upper <= lower`; unsigned, so never overflows."""
         if isinstance(lower, int) and isinstance(upper, int):

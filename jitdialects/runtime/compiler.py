@@ -11,6 +11,7 @@ from jitdialects.bytecode.program import Program
 from jitdialects.bytecode.signature import parse
 from jitdialects.errors import CompileError, Error
 from jitdialects.runtime.messages import CompileRequest, encode_error, encode_reply
+from jitdialects.runtime.native import native_library
 
 ENTRY = "jd_entry"
 
@@ -62,4 +63,5 @@ def _compile(request: CompileRequest, since: float) -> bytes:
     facts.milliseconds["import"] += (imported - started) * 1e3
     facts.milliseconds["codegen"] = (time.perf_counter() - lowered) * 1e3
     facts.cpu_seconds = time.thread_time() - since
-    return encode_reply({"entry": ENTRY} | facts.as_json(), library)
+    threads = native_library("thread_pool", request.features) if facts.parallel else b""
+    return encode_reply({"entry": ENTRY} | facts.as_json(), library, threads)

@@ -25,7 +25,7 @@ from jitdialects.bytecode import dims
 from jitdialects.bytecode.dims import Dim, Shape
 from jitdialects.bytecode.program import Constant
 from jitdialects.bytecode.signature import ArgumentType, Signature
-from jitdialects.runtime import pointers
+from jitdialects.runtime import pointers, threads
 from jitdialects.runtime.constants import LaidOut, laid_out
 from jitdialects.runtime.engines import LoadedLibrary
 from jitdialects.runtime.messages import CompileReply, TensorFact
@@ -74,6 +74,8 @@ class Kernel:
 
     def __post_init__(self, library: LoadedLibrary, pool: Sequence[Constant]) -> None:
         weakref.finalize(self, library.close).atexit = False
+        if self.reply.threads:
+            threads.default_threads.load(self.reply.threads)
         self.constants = [laid_out(pool[c.index].value, c.tile) for c in self.reply.constants]
         self.source, namespace = _generate(self.signature, self.reply, self.constants)
         namespace["entry"] = _Entry(library.address(self.reply.entry))
@@ -225,7 +227,7 @@ def _generate(
         source.line("array = pool.array")
     for position, result in enumerate(reply.results):
         source.result(position, result)
-    _emit_call(source, reply.arena)
+    _emit_call(source, reply.arena, reply.parallel)
     source.refuse_if("status")
     source.line(f"return ({''.join(f'r{p}, ' for p in range(len(reply.results)))})")
     text = "\n".join(("def invoke(arguments, pool):", *source.lines, ""))
@@ -233,19 +235,23 @@ def _generate(
         **dims.FUNCTIONS,
         **pointers.NAMES,
         "ndarray": np.ndarray,
+        "context": threads.context,
         "pack": struct.Struct("".join(source.formats)).pack,
         **{f"dtype_{x.dtype.name}": x.dtype.numpy for x in (*signature.arguments, *reply.results)},
     }
     return text, namespace
 
 
-def _emit_call(source: _Source, arena: Dim) -> None:
+def _emit_call(source: _Source, arena: Dim, parallel: bool) -> None:
+    context = "context()" if parallel else "0"
     if arena == 0:
         source.slot("0")
+        source.slot(context)
         source.line(f"status = entry(pack({', '.join(source.slots)}))")
         return
     source.line(f"arena = pool.allocate({_safe(arena)})")
     source.slot("pool.address(arena)")
+    source.slot(context)
     source.line(f"status = entry(pack({', '.join(source.slots)}))")
     source.line("pool.recycle(arena)")
 

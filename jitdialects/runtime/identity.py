@@ -18,7 +18,7 @@ _FLAGS = {
 """What each level of the x86-64 psABI adds, in the words of /proc/cpuinfo."""
 
 
-_ROOMS = ("analysis", "bytecode", "dialects", "lowering", "passes", "runtime/engines")
+_ROOMS = ("analysis", "bytecode", "dialects", "lowering", "passes", "runtime/engines", "runtime/native")
 
 
 @cache
@@ -53,7 +53,7 @@ def compiler_version() -> str:
     package = Path(__file__).parent.parent
     files: list[Path] = []
     for room in _ROOMS:
-        files += (f for f in (package / room).iterdir() if f.suffix in (".py", ".json"))
+        files += (f for f in (package / room).iterdir() if f.suffix in (".py", ".json", ".ll"))
     for name in ("xdsl", "llvmlite"):
         spec = importlib.util.find_spec(name)
         if spec is not None and spec.origin is not None:

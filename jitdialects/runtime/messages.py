@@ -7,6 +7,7 @@ blob. See docs/architecture.md, "Compile request and reply".
 
 from __future__ import annotations
 
+import base64
 import json
 import struct
 from dataclasses import dataclass, field
@@ -17,7 +18,7 @@ from jitdialects.bytecode.dims import Dim, Shape
 from jitdialects.bytecode.dtypes import DType
 from jitdialects.errors import Error
 
-VERSION = 1
+VERSION = 2
 _REQUEST, _REPLY = b"JDRQ", b"JDRP"
 _HEAD = struct.Struct("<4sII")
 _LENGTH = struct.Struct("<I")
@@ -133,6 +134,10 @@ class CompileReply:
     """Bytes of temporaries."""
     guards: tuple[tuple[str, Dim, Dim], ...] = ()
     """(`==` or `<=`, left, right): the code is right only where they hold."""
+    parallel: bool = False
+    """Some loop may run on several threads: the code wants a context."""
+    threads: bytes = b""
+    """Then: the shared library of the thread pool, for a process that has none yet."""
     operators: int = 0
     operators_fused: int = 0
     remarks: tuple[str, ...] = ()
@@ -159,6 +164,8 @@ class CompileReply:
                 tuple(map(TensorFact.from_json, meta["results"])),
                 dims.parse(meta["arena"]),
                 tuple((r, dims.parse(x), dims.parse(y)) for r, x, y in meta["guards"]),
+                meta["parallel"],
+                base64.b64decode(meta["threads"]),
                 meta["operators"],
                 meta["operators_fused"],
                 tuple(meta["remarks"]),
@@ -170,9 +177,11 @@ class CompileReply:
             raise MessageError(f"compile reply: {error!r}") from None
 
 
-def encode_reply(facts: dict[str, Any], library: bytes) -> bytes:
-    """A reply of `lowering.pipelines.Facts.as_json()` with the name of the `entry`."""
-    return _frame(_REPLY, facts, library)
+def encode_reply(facts: dict[str, Any], library: bytes, threads: bytes = b"") -> bytes:
+    """A reply of `lowering.pipelines.Facts.as_json()` with the name of the `entry`; `threads` is the
+    library of the thread pool, if there are parallel loops."""
+    text = base64.b64encode(threads).decode()
+    return _frame(_REPLY, facts | {"threads": text}, library)
 
 
 def encode_error(sentence: str) -> bytes:

@@ -90,6 +90,7 @@ class FakeCompiler:
             "results": [{"dtype": d.name, "weak": d.weak, "sizes": sizes} for d, sizes in results],
             "guards": self.guards,
             "arena": self.arena,
+            "parallel": False,
             "operators": 3,
             "operators_fused": 2,
             "remarks": ["a remark"],

@@ -101,7 +101,11 @@ def test_the_wheel_has_the_package_with_its_data_and_nothing_else(wheel: Path) -
     assert len(tops) == 2 and "jitdialects" in tops
     package = ROOT / "jitdialects"
     sources = {str(p.relative_to(ROOT)) for p in package.rglob("*.py")}
-    data = {"jitdialects/py.typed", "jitdialects/bytecode/elementary.json"}
+    data = {
+        "jitdialects/py.typed",
+        "jitdialects/bytecode/elementary.json",
+        "jitdialects/runtime/native/thread_pool.ll",
+    }
     assert {name for name in names if name.startswith("jitdialects/")} == sources | data
     assert any(name.endswith("/licenses/LICENSE") for name in names)
 

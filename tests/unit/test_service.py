@@ -66,6 +66,7 @@ def test_replies_are_read_with_their_expressions() -> None:
         "results": [{"dtype": "float64", "weak": True, "sizes": []}],
         "guards": [["<=", "1", "n"]],
         "arena": "4 * n + 64",
+        "parallel": True,
         "operators": 3,
         "operators_fused": 2,
         "remarks": [],

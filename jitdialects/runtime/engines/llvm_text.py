@@ -44,7 +44,7 @@ from xdsl.utils.hints import isa
 from jitdialects.errors import CompileError
 
 _PLAIN_NAME = re.compile(r"[A-Za-z$._][A-Za-z0-9$._]*")
-_CONSTANTS = frozenset({"llvm.mlir.constant", "llvm.mlir.undef", "llvm.mlir.zero"})
+_CONSTANTS = frozenset({"llvm.mlir.constant", "llvm.mlir.undef", "llvm.mlir.zero", "llvm.mlir.addressof"})
 
 
 def llvm_ir(module: ModuleOp, function_attributes: Sequence[str] = ()) -> str:
@@ -159,6 +159,8 @@ class _Writer:
     def _constant(self, op: Operation) -> str:
         if op.name == "llvm.mlir.undef":
             return "undef"
+        if op.name == "llvm.mlir.addressof":
+            return _symbol_of(op, "global_name")
         if op.name == "llvm.mlir.zero":
             return "null" if isinstance(op.results[0].type, LLVMPointerType) else "zeroinitializer"
         value = op.properties["value"]
@@ -437,12 +439,16 @@ def _shuffle(op: Operation, w: _Writer) -> str:
 
 
 def _call(op: Operation, w: _Writer) -> str:
-    callee = op.properties.get("callee")
-    if not isinstance(callee, SymbolRefAttr):
-        raise CompileError("llvm-text: indirect llvm.call has no form here; call a symbol")
     result = w.type(op.results[0].type) if op.results else "void"
-    name = symbol(callee.root_reference.data)
-    return f"call {result} {name}({', '.join(map(w.typed, op.operands))})"
+    arguments = list(op.operands)
+    callee = _symbol_of(op, "callee") if "callee" in op.properties else w.ref(arguments.pop(0))
+    return f"call {result} {callee}({', '.join(map(w.typed, arguments))})"
+
+
+def _symbol_of(op: Operation, name: str) -> str:
+    value = op.properties[name]
+    assert isinstance(value, SymbolRefAttr)
+    return symbol(value.root_reference.data)
 
 
 def _branch(op: Operation, w: _Writer) -> str:

@@ -23,3 +23,15 @@ func.func @schedule_of_a_loop(%a: index, %n: index) {
   } {loop.schedule = #loop.schedule<vector = 8>}
   func.return
 }
+
+func.func @parallel(%a: index, %n: index) {
+  loop.parallel (%b, %e) = (%a) to (%n) chunk (%n) : index {
+    "test.op"(%b, %e) : (index, index) -> ()
+    loop.yield
+  }
+  func.return
+}
+// CHECK:      loop.parallel (%b, %e) = (%a) to (%n) chunk (%n) : index {
+// CHECK-NEXT:   "test.op"(%b, %e) : (index, index) -> ()
+// CHECK-NEXT:   loop.yield
+// CHECK-NEXT: }

@@ -51,3 +51,24 @@ func.func @do_not_forget_all_axes() {
   func.return
 }
 // CHECK: loop.nest has no axis
+
+// -----
+
+func.func @do_not_lose_the_range(%a: index) {
+  "loop.parallel"(%a, %a, %a) ({
+    "loop.yield"() : () -> ()
+  }) : (index, index, index) -> ()
+  func.return
+}
+// CHECK: the body of loop.parallel takes the begin and the end of a range
+
+// -----
+
+func.func @do_not_mix_types(%a: index, %b: i64) {
+  "loop.parallel"(%a, %a, %b) ({
+  ^bb0(%c: index, %d: index):
+    "loop.yield"() : () -> ()
+  }) : (index, index, i64) -> ()
+  func.return
+}
+// CHECK: bounds, chunk and range of loop.parallel are of one type

@@ -1,0 +1,19 @@
+"""What the runtime itself needs in machine code, as LLVM text beside this file; tensor kernels never.
+
+`thread_pool.ll`: threads that run parts of parallel loops must not hold the GIL, so no Python can be in them.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+
+@cache
+def native_library(name: str, features: str) -> bytes:
+    """The LLVM text `name` as a shared library for a feature level: 15 ms, once. Imports llvmlite."""
+    from jitdialects.runtime.engines.codegen import emit_object
+    from jitdialects.runtime.engines.elf_link import link
+
+    text = Path(__file__).with_name(f"{name}.ll").read_text()
+    return link([emit_object(text, features)], needed=("libc.so.6",))
