@@ -130,28 +130,38 @@ BLOCK, LANES, K_BLOCK = 4096, 32, 512
 
 
 def ordered_sum(rows: Array, factor: Array | None = None) -> Array:
-    """The sum of each row of `rows` (r, n) of floats, or of rows * factor fused (dot).
+    """The sum of each row of `rows` (r, n), or of rows * factor fused (dot); at last + (+0.0)."""
 
-    Blocks of 4096; in a block, element i goes to lane i mod 32, each lane ascending from -0.0; lanes
-    folded by halves; blocks joined by the binary tree aligned at 0; at last + (+0.0).
-    """
+    def step(old: Array, i: int, stop: int) -> Array:
+        part = rows[:, i:stop]
+        return old + part if factor is None else fma(part, factor[i:stop], old)
+
+    return _ordered_fold(rows, -0.0, step, np.add) + rows.dtype.type(0.0)
+
+
+def ordered_product(rows: Array) -> Array:
+    """The product of each row, in the order of sums, from 1."""
+    return _ordered_fold(rows, 1.0, lambda old, i, stop: old * rows[:, i:stop], np.multiply)
+
+
+def _ordered_fold(rows: Array, identity: float, step: Any, join: Any) -> Array:
+    """Blocks of 4096; in a block, element i goes to lane i mod 32, each lane ascending from the identity;
+    lanes folded by halves; blocks joined by the binary tree aligned at 0."""
     count, n = rows.shape
-    zero = rows.dtype.type(0.0)
     blocks: list[Array] = []
     for start in range(0, n, BLOCK):
-        lanes = np.full((count, LANES), -zero)
+        lanes = np.full((count, LANES), identity, rows.dtype)
         for i in range(start, min(start + BLOCK, n), LANES):
             stop = min(i + LANES, n)
-            part, old = rows[:, i:stop], lanes[:, : stop - i]
-            lanes[:, : stop - i] = old + part if factor is None else fma(part, factor[i:stop], old)
+            lanes[:, : stop - i] = step(lanes[:, : stop - i], i, stop)
         while lanes.shape[1] > 1:
             half = lanes.shape[1] // 2
-            lanes = lanes[:, :half] + lanes[:, half:]
+            lanes = join(lanes[:, :half], lanes[:, half:])
         blocks.append(lanes[:, 0])
     while len(blocks) > 1:
         pairs = [blocks[i : i + 2] for i in range(0, len(blocks), 2)]
-        blocks = [p[0] + p[1] if len(p) == 2 else p[0] for p in pairs]
-    return (blocks[0] if blocks else np.full(count, -zero)) + zero
+        blocks = [join(p[0], p[1]) if len(p) == 2 else p[0] for p in pairs]
+    return blocks[0] if blocks else np.full(count, identity, rows.dtype)
 
 
 def ordered_matmul(x: Array, y: Array) -> Array:
@@ -180,12 +190,14 @@ def matmul(x: Array, y: Array) -> Array:
 
 def _as_rows(x: Array, attributes: attr.Attributes) -> tuple[Array, tuple[int, ...]]:
     """(rows, n) of what a reduction folds, in C order, and the shape of the result."""
-    axes = range(x.ndim) if attributes.get("axis") is None else [x.ndim - 1]
-    kept = [s for a, s in enumerate(x.shape) if a not in axes]
-    shape = tuple(1 if a in axes else s for a, s in enumerate(x.shape))
-    folded = int(np.prod([x.shape[a] for a in axes], dtype=np.int64))
-    rows = np.ascontiguousarray(x).reshape(int(np.prod(kept, dtype=np.int64)), folded)
-    return rows, shape if attributes.get("keepdims") else tuple(kept)
+    axis: Any = attributes.get("axis")
+    named = range(x.ndim) if axis is None else [axis] if isinstance(axis, int) else axis.values
+    axes = sorted(a % x.ndim for a in named)
+    kept = [a for a in range(x.ndim) if a not in axes]
+    count, n = (int(np.prod([x.shape[a] for a in which], dtype=np.int64)) for which in (kept, axes))
+    rows = np.ascontiguousarray(np.transpose(x, (*kept, *axes))).reshape(count, n)
+    standing = tuple(1 if a in axes else s for a, s in enumerate(x.shape))
+    return rows, standing if attributes.get("keepdims") else tuple(x.shape[a] for a in kept)
 
 
 def total(x: Array, attributes: attr.Attributes) -> Array:
@@ -195,13 +207,41 @@ def total(x: Array, attributes: attr.Attributes) -> Array:
     return sums.reshape(shape)
 
 
-def largest(x: Array, attributes: attr.Attributes) -> Array:
-    """The operator max."""
+def multiplied(x: Array, attributes: attr.Attributes) -> Array:
+    """The operator prod."""
+    rows, shape = _as_rows(x, attributes)
+    products = ordered_product(rows) if x.dtype.kind == "f" else rows.prod(axis=1, dtype=np.int64)
+    return products.reshape(shape)
+
+
+def extreme(x: Array, attributes: attr.Attributes, better: Any) -> Array:
+    """The operators max and min."""
     rows, shape = _as_rows(x, attributes)
     best = rows[:, 0]
     for column in rows.T[1:]:
-        best = _maximum(best, column)
+        best = better(best, column)
     return best.reshape(shape)
+
+
+def mean(x: Array, attributes: attr.Attributes) -> Array:
+    """The operator mean."""
+    rows, shape = _as_rows(x, attributes)
+    return (ordered_sum(rows) / np.asarray(rows.shape[1]).astype(x.dtype)).reshape(shape)
+
+
+def variance(x: Array, attributes: attr.Attributes) -> Array:
+    """The operator var: two passes."""
+    rows, shape = _as_rows(x, attributes)
+    n = rows.shape[1]
+    away = rows - (ordered_sum(rows) / np.asarray(n).astype(x.dtype))[:, None]
+    divisor = max(n - int(attributes["correction"]), 0)
+    return (ordered_sum(away * away) / np.asarray(divisor).astype(x.dtype)).reshape(shape)
+
+
+def truth(x: Array, attributes: attr.Attributes, function: Any) -> Array:
+    """The operators any and all."""
+    rows, shape = _as_rows(x, attributes)
+    return function(rows, axis=1).reshape(shape)
 
 
 # ---- elementwise ---------------------------------------------------------------------------------
@@ -332,8 +372,18 @@ def apply(name: str, values: Sequence[Value], attributes: attr.Attributes) -> Va
                 out = convert(x[0], typing.result.name)
             case "sum":
                 out = total(x[0], attributes)
+            case "prod":
+                out = multiplied(x[0], attributes)
             case "max":
-                out = largest(x[0], attributes)
+                out = extreme(x[0], attributes, _maximum)
+            case "min":
+                out = extreme(x[0], attributes, _minimum)
+            case "mean":
+                out = mean(x[0], attributes)
+            case "var":
+                out = variance(x[0], attributes)
+            case "any" | "all":
+                out = truth(x[0], attributes, {"any": np.any, "all": np.all}[name])
             case "matmul":
                 out = matmul(x[0], x[1])
             case _ if name in ELEMENTWISE:

@@ -81,7 +81,10 @@ def _value(opcode: str, name: str, extra: tuple[int, ...]) -> st.SearchStrategy[
         case "axes":
             return st.none() | st.lists(INT64S, max_size=3, unique=True).map(tuple).map(Ints)
         case "axis":
-            return INT64S if opcode == "size" else st.none() | INT64S
+            several = st.lists(INT64S, max_size=3).map(tuple).map(Ints)
+            return INT64S if opcode == "size" else st.none() | INT64S | several
+        case "correction":
+            return INT64S
         case "dtype":
             return st.sampled_from(SUPPORTED)
         case "keepdims":

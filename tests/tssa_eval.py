@@ -100,7 +100,7 @@ def _tensor_result(
             out = operands[0].copy()
             out[_region(op, operands[1].shape, symbols)] = operands[1]
             return out
-        case "sum" | "max":
+        case "sum" | "prod" | "max" | "min":
             axes = tuple(op.axes.get_values())
             return getattr(np, name)(operands[0], axis=axes).astype(dtype)
         case "matmul":

@@ -91,7 +91,7 @@ class IndexSpec:
 
 @dataclass(frozen=True)
 class Ints:
-    """A list of numbers (an order of axes, the cases of a switch), text `(1, 0)`."""
+    """A list of numbers (axes, the cases of a switch), text `(1, 0)`."""
 
     values: tuple[int, ...]
 
@@ -104,10 +104,11 @@ Attributes: TypeAlias = Mapping[str, Attribute]
 
 TYPES: Mapping[str, tuple[type, ...]] = {
     "axes": (Ints, NoneType),
-    "axis": (int, NoneType),
+    "axis": (int, Ints, NoneType),
     "callee": (str,),
     "cases": (Ints,),
     "constant": (int,),
+    "correction": (int,),
     "dtype": (str,),
     "index": (IndexSpec,),
     "keepdims": (bool,),

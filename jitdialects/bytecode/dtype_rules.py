@@ -73,6 +73,11 @@ def floating(who: str, operands: Sequence[DType], attributes: Attributes) -> Typ
     return Typing((used,), used)
 
 
+def averaged(who: str, operands: Sequence[DType], attributes: Attributes) -> Typing:
+    used = _as_float(concrete(operands[0]))
+    return Typing((used,), used)
+
+
 def elementary(who: str, operands: Sequence[DType], attributes: Attributes) -> Typing:
     typing = floating(who, operands, attributes)
     if typing.result.name == "float64":

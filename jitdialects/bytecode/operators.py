@@ -94,6 +94,11 @@ def _binary(
     )
 
 
+def _reduction(name: str, rule: DTypeRule, doc: str, *more: str) -> Operator:
+    attributes = ("axis", "keepdims", *more)
+    return Operator(name, 1, Kind.REDUCTION, rule, shape_rules.reduction, doc, attributes)
+
+
 _TABLE = (
     _binary(
         "add",
@@ -179,24 +184,42 @@ _TABLE = (
         ("dtype",),
         exact=True,
     ),
-    Operator(
+    _reduction(
         "sum",
-        1,
-        Kind.REDUCTION,
         dtype_rules.accumulated,
-        shape_rules.reduction,
-        "Sum over the last axis or all, in the fixed order of the numerics contract; bool and int32 in int64.",
-        ("axis", "keepdims"),
+        "Sum over the axes named (None: all), in the fixed order of the numerics contract; bool and int32 in "
+        "int64.",
     ),
-    Operator(
+    _reduction(
+        "prod",
+        dtype_rules.accumulated,
+        "Product over the axes named (None: all), in the fixed order of the numerics contract.",
+    ),
+    _reduction(
         "max",
-        1,
-        Kind.REDUCTION,
         dtype_rules.same,
-        shape_rules.reduction,
-        "Largest element over the last axis or all; NaN propagates, -0 < +0.",
-        ("axis", "keepdims"),
+        "Largest element over the axes named (None: all); NaN propagates, -0 < +0.",
     ),
+    _reduction(
+        "min",
+        dtype_rules.same,
+        "Smallest element over the axes named (None: all); NaN propagates, -0 < +0.",
+    ),
+    _reduction(
+        "mean",
+        dtype_rules.averaged,
+        "The sum divided by the number of elements; NaN of nothing.",
+    ),
+    _reduction(
+        "var",
+        dtype_rules.averaged,
+        "Variance: mean first, then the sum of (x - mean) * (x - mean), divided by max(n - correction, 0).",
+        "correction",
+    ),
+    _reduction(
+        "any", dtype_rules.logical, "Whether an element is non-zero (NaN is); of nothing: no."
+    ),
+    _reduction("all", dtype_rules.logical, "Whether no element is zero; of nothing: yes."),
     Operator(
         "matmul",
         2,
@@ -277,7 +300,12 @@ OPERATORS: Mapping[str, Operator] = {operator.name: operator for operator in _TA
 
 def default_attributes(operator: Operator) -> dict[str, Attribute]:
     """Attributes that may be left out in program text, with the value that this means."""
-    optional: dict[str, Attribute] = {"axis": None, "keepdims": False, "axes": None}
+    optional: dict[str, Attribute] = {
+        "axis": None,
+        "keepdims": False,
+        "axes": None,
+        "correction": 0,
+    }
     return {
         n: optional[n] for n in operator.attributes if n in optional and operator.name != "size"
     }

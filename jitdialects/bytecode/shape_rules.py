@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Protocol, TypeAlias
 
 from jitdialects.bytecode import dims
@@ -90,20 +91,23 @@ def elementwise(
 
 
 def reduced_axes(who: str, rank: int, attributes: Attributes) -> tuple[int, ...]:
-    """The axes that a reduction folds: all (`axis` absent or None), or the last one."""
+    """The axes that a reduction folds, ascending: all where `axis` is absent or None; `()` is none."""
     axis = attributes.get("axis")
     if axis is None:
         return tuple(range(rank))
-    if not isinstance(axis, int):
-        raise ArgumentError(f"{who}: axis must be None or an integer, got {axis}")
-    if not -rank <= axis < rank:
-        raise ShapeError(f"{who}: axis {axis} is out of range for an array of rank {rank}")
-    if axis % rank != rank - 1:
-        raise ShapeError(
-            f"{who}: axis {axis} of rank {rank} is not supported; only the last axis (-1) or all "
-            "axes (None); transpose first"
+    if not isinstance(axis, int | Ints):
+        raise ArgumentError(
+            f"{who}: axis must be None, an integer or a tuple of integers, got {axis}"
         )
-    return (rank - 1,)
+    named = axis.values if isinstance(axis, Ints) else (axis,)
+    for number in named:
+        if not -rank <= number < rank:
+            raise ShapeError(f"{who}: axis {number} is out of range for an array of rank {rank}")
+    axes = sorted(number % rank for number in named)
+    for number, following in pairwise(axes):
+        if number == following:
+            raise ShapeError(f"{who}: axis {axis} names axis {number} twice; name it once")
+    return tuple(axes)
 
 
 def reduction(
@@ -111,8 +115,8 @@ def reduction(
 ) -> Shape:
     (shape,) = shapes
     axes = reduced_axes(who, len(shape), attributes)
-    if who == "max":
-        error = ShapeError(f"max of an axis of size 0 has no value; shape {shape_text(shape)}")
+    if who in ("max", "min"):
+        error = ShapeError(f"{who} of an axis of size 0 has no value; shape {shape_text(shape)}")
         for axis in axes:
             facts.require_at_most(1, shape[axis], error)
     if attributes.get("keepdims"):

@@ -99,9 +99,8 @@ def attribute_names(opcode: str) -> tuple[str, ...]:
 
 
 def attribute_types(opcode: str, name: str) -> tuple[type, ...]:
-    """The types that this attribute may have; `size` needs its axis, reductions may go without."""
-    types = attr.TYPES[name]
-    return tuple(t for t in types if t is not NoneType) if opcode == "size" else types
+    """The types that this attribute may have; `size` measures one axis, reductions any set of them."""
+    return (int,) if opcode == "size" else attr.TYPES[name]
 
 
 def verify(program: Program) -> None:

@@ -372,7 +372,7 @@ class InsertOp(_RegionOfAxes):
 
 
 class _ReductionOp(TensorOp):
-    """`{axes = array<i64: 1>}`: the named axes (all, or the last) disappear."""
+    """`{axes = array<i64: 0, 2>}`: the named axes, ascending, disappear; none: nothing is folded."""
 
     axes = prop_def(DenseArrayBase.constr(i64))
 
@@ -392,8 +392,8 @@ class _ReductionOp(TensorOp):
         self.expect_operands(1)
         source = shape_of(self.operands[0])
         axes = tuple(int(a) for a in self.axes.get_values())
-        if axes not in (tuple(range(len(source))), (len(source) - 1,)):
-            raise VerifyException(f"axes {axes} must be the last one or all of {len(source)}")
+        if list(axes) != sorted(set(axes)) or not set(axes) <= set(range(len(source))):
+            raise VerifyException(f"axes {axes} must be ascending axes of the {len(source)}")
         kept = tuple(s for a, s in enumerate(source) if a not in axes)
         dtype = dtype_of(self.operands[0])
         typing = OPERATORS[self.name.removeprefix("tssa.")].infer_dtypes([dtype], {})
@@ -404,18 +404,45 @@ class _ReductionOp(TensorOp):
 
 @irdl_op_definition
 class SumOp(_ReductionOp):
-    """Sum over the last axis or all, in the order of the numerics contract."""
+    """Sum, in the order of the numerics contract."""
 
     name = "tssa.sum"
     traits = traits_def(Pure(), Reduction())
 
 
 @irdl_op_definition
+class ProdOp(_ReductionOp):
+    """Product, in the order of the numerics contract."""
+
+    name = "tssa.prod"
+    traits = traits_def(Pure(), Reduction())
+
+
+@irdl_op_definition
 class MaxOp(_ReductionOp):
-    """Largest element over the last axis or all; a guard keeps the axis from being empty."""
+    """Largest element; of nothing the smallest number that there is, which guards or bool make right."""
 
     name = "tssa.max"
     traits = traits_def(Pure(), Reduction())
+
+
+@irdl_op_definition
+class MinOp(_ReductionOp):
+    """Smallest element; of nothing the largest number that there is."""
+
+    name = "tssa.min"
+    traits = traits_def(Pure(), Reduction())
+
+
+REDUCTION_OPS: Mapping[str, type[_ReductionOp]] = {
+    "sum": SumOp,
+    "prod": ProdOp,
+    "max": MaxOp,
+    "min": MinOp,
+    "any": MaxOp,
+    "all": MinOp,
+}
+"""Operator name -> the operation that does it: `any` is the largest bool, `all` the smallest."""
 
 
 @irdl_op_definition
@@ -587,7 +614,9 @@ TSSA = Dialect(
         ExtractOp,
         InsertOp,
         SumOp,
+        ProdOp,
         MaxOp,
+        MinOp,
         MatmulOp,
         GroupOp,
         YieldOp,

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from typing import SupportsIndex, cast
+from typing import SupportsIndex, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -35,6 +35,9 @@ from jitdialects.bytecode.attributes import (
 from jitdialects.bytecode.operators import OPERATORS
 from jitdialects.errors import ArgumentError, MissingNameError, OutOfBoundsError, ShapeError
 from jitdialects.frontends.recorder import Value, current
+
+Axis: TypeAlias = SupportsIndex | tuple[SupportsIndex, ...] | None
+"""What a reduction takes: one axis, several, or None for all."""
 
 
 def apply(opcode: str, *operands: object, **attributes: Attribute) -> Array:
@@ -137,12 +140,28 @@ def broadcast_to(x: object, shape: object) -> Array:
     return apply("broadcast_to", x, *operands, shape=spec)
 
 
-def reduce(opcode: str, x: object, axis: object, keepdims: bool) -> Array:
-    """`sum` or `max` over the last axis (None: over all)."""
-    if axis is not None and not isinstance(axis, SupportsIndex):
-        raise ArgumentError(f"{opcode}: axis must be None or an integer, got {axis}")
-    number = None if axis is None else axis.__index__()
-    return apply(opcode, x, axis=number, keepdims=bool(keepdims))
+def reduce(opcode: str, x: object, axis: object, keepdims: bool, **attributes: Attribute) -> Array:
+    """A reduction over one axis, a tuple of axes, or all of them (None)."""
+    return apply(opcode, x, axis=_axes(opcode, axis), keepdims=bool(keepdims), **attributes)
+
+
+def variance(x: object, axis: object, correction: object, keepdims: bool) -> Array:
+    """The operator `var`; `correction` is subtracted from the number of elements."""
+    if not isinstance(correction, SupportsIndex):
+        raise ArgumentError(f"var: correction must be an integer, got {correction}")
+    return reduce("var", x, axis, keepdims, correction=correction.__index__())
+
+
+def _axes(opcode: str, axis: object) -> int | Ints | None:
+    """`axis` as an attribute: one of the forms of NumPy."""
+    if axis is None or isinstance(axis, SupportsIndex):
+        return None if axis is None else axis.__index__()
+    named = cast(tuple[object, ...], axis) if isinstance(axis, tuple) else (None,)
+    if not all(isinstance(number, SupportsIndex) for number in named):
+        raise ArgumentError(
+            f"{opcode}: axis must be None, an integer or a tuple of integers, got {axis}"
+        )
+    return Ints(tuple(number.__index__() for number in cast(tuple[SupportsIndex, ...], named)))
 
 
 def transpose(x: object, axes: object = None) -> Array:
@@ -354,13 +373,41 @@ class Array:
         """`x.transpose()`, `x.transpose(1, 0)` or `x.transpose((1, 0))`."""
         return transpose(self, None if not axes else axes[0] if len(axes) == 1 else axes)
 
-    def sum(self, axis: SupportsIndex | None = None, *, keepdims: bool = False) -> Array:
-        """Sum over the last axis or all."""
+    def sum(self, axis: Axis = None, *, keepdims: bool = False) -> Array:
+        """Sum over the axes named, all by default."""
         return reduce("sum", self, axis, keepdims)
 
-    def max(self, axis: SupportsIndex | None = None, *, keepdims: bool = False) -> Array:
-        """Largest element over the last axis or all."""
+    def prod(self, axis: Axis = None, *, keepdims: bool = False) -> Array:
+        """Product over the axes named, all by default."""
+        return reduce("prod", self, axis, keepdims)
+
+    def max(self, axis: Axis = None, *, keepdims: bool = False) -> Array:
+        """Largest element over the axes named, all by default."""
         return reduce("max", self, axis, keepdims)
+
+    def min(self, axis: Axis = None, *, keepdims: bool = False) -> Array:
+        """Smallest element over the axes named, all by default."""
+        return reduce("min", self, axis, keepdims)
+
+    def mean(self, axis: Axis = None, *, keepdims: bool = False) -> Array:
+        """Mean over the axes named, all by default."""
+        return reduce("mean", self, axis, keepdims)
+
+    def var(self, axis: Axis = None, *, correction: int = 0, keepdims: bool = False) -> Array:
+        """Variance over the axes named, all by default."""
+        return variance(self, axis, correction, keepdims)
+
+    def std(self, axis: Axis = None, *, correction: int = 0, keepdims: bool = False) -> Array:
+        """Standard deviation over the axes named, all by default: the root of `var`."""
+        return apply("sqrt", variance(self, axis, correction, keepdims))
+
+    def any(self, axis: Axis = None, *, keepdims: bool = False) -> Array:
+        """Whether an element is non-zero."""
+        return reduce("any", self, axis, keepdims)
+
+    def all(self, axis: Axis = None, *, keepdims: bool = False) -> Array:
+        """Whether no element is zero."""
+        return reduce("all", self, axis, keepdims)
 
     # ---- copies: values are immutable, so that names may share them
 

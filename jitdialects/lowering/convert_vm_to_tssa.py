@@ -52,7 +52,7 @@ from jitdialects.bytecode.dtypes import BOOL, INT64, DType
 from jitdialects.bytecode.inlining import inline_calls
 from jitdialects.bytecode.operators import OPERATORS, Kind
 from jitdialects.bytecode.program import Constant, Function, Program
-from jitdialects.bytecode.shape_rules import IndexPlan, permutation, plan_index, reduced_axes
+from jitdialects.bytecode.shape_rules import IndexPlan, permutation, plan_index
 from jitdialects.bytecode.signature import Signature
 from jitdialects.dialects.constants import CONSTANT, constant_op
 from jitdialects.dialects.tssa import (
@@ -61,14 +61,13 @@ from jitdialects.dialects.tssa import (
     ExtractOp,
     InsertOp,
     MatmulOp,
-    MaxOp,
     ReshapeOp,
     SizeOp,
-    SumOp,
     TransposeOp,
 )
 from jitdialects.dialects.tssa_types import DimsAttr, GuardAttr, tensor_type
 from jitdialects.errors import ArgumentError
+from jitdialects.lowering.tssa_reductions import Reduction
 
 LONGEST_INLINE = 64
 """Elements; constants with more are arguments."""
@@ -342,12 +341,8 @@ class _Emitter:
             case "getitem":
                 return self._getitem(step, value, old, result)
             case _:
-                axes = reduced_axes(opcode, len(old), attributes)
-                kept = tuple(s for a, s in enumerate(old) if a not in axes)
-                op_class = {"sum": SumOp, "max": MaxOp}[opcode]
-                listed = DenseArrayBase.from_list(i64, axes)
-                folded = self.emit(op_class, [value], self.type(dtype, kept), axes=listed)
-                return self.reshaped(folded, dtype, kept, shape)
+                reduction = Reduction(self, value, dtype, old, attributes, opcode)
+                return self.reshaped(reduction.result(), dtype, reduction.kept, shape)
 
     def _plan(self, step: Step, whole: Shape) -> IndexPlan:
         spec = step.instruction.attributes["index"]

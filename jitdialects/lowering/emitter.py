@@ -16,6 +16,7 @@ from typing import cast
 from xdsl.dialects import arith, memref
 from xdsl.dialects.arith import CMPI_COMPARISON_OPERATIONS
 from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
     AnyFloat,
     ArrayAttr,
     FloatAttr,
@@ -34,7 +35,8 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.utils.exceptions import PassFailedException
 
-from jitdialects.bytecode.dims import Apply, Atom, Dim, Symbol
+from jitdialects.bytecode import dims
+from jitdialects.bytecode.dims import Apply, Atom, Dim, Shape, Symbol
 from jitdialects.dialects.interned import INDEX, i32_array, i64_array, index_attr
 from jitdialects.dialects.loop import NestOp, YieldOp
 from jitdialects.dialects.tssa_types import DimsAttr
@@ -74,6 +76,22 @@ def memref_type(
     """The type of a buffer, made once: xDSL's constructor inspects its arguments at length."""
     sizes = ArrayAttr(map(IntAttr, shape))
     return MemRefType[Attribute].new([sizes, element, layout, NoneAttr()])
+
+
+def collapse(at: Emitter, buffer: SSAValue, shape: Shape) -> SSAValue:
+    """The elements of a contiguous buffer under another shape; the buffer itself if it has that rank."""
+    type = memref_of(buffer)
+    if type.get_num_dims() == len(shape):
+        return buffer
+    static = tuple(s if isinstance(s, int) else DYNAMIC_INDEX for s in shape)
+    strides = [dims.product(shape[axis + 1 :]) for axis in range(len(shape))]
+    sizes, steps = (
+        [x if isinstance(x, int) else at.size(x) for x in xs] for xs in (shape, strides)
+    )
+    new = memref_type(type.get_element_type(), static)
+    op = memref.ReinterpretCastOp.from_dynamic(buffer, [0], sizes, steps, new)
+    at.insert(op)
+    return op.results[0]
 
 
 def memref_of(buffer: SSAValue) -> MemRefType[Attribute]:

@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import product
 
-from xdsl.dialects import arith, memref
+from xdsl.dialects import arith
 from xdsl.dialects.builtin import (
-    DYNAMIC_INDEX,
     MemRefType,
     i1,
     i8,
@@ -28,7 +27,7 @@ from jitdialects.dialects.loop import PARALLEL
 from jitdialects.dialects.tssa import GroupOp, InsertOp, SizeOp
 from jitdialects.dialects.tssa_types import shape_of, tensor_of
 from jitdialects.errors import CompileError
-from jitdialects.lowering.emitter import IDENTITY, WRAP, Emitter, memref_of, memref_type
+from jitdialects.lowering.emitter import IDENTITY, WRAP, Emitter, collapse, memref_of
 from jitdialects.lowering.scalar_rules import emit_scalar
 
 MAX_TABLE = 256
@@ -142,17 +141,6 @@ def is_collapsible(group: GroupOp, shape: Shape) -> bool:
     )
 
 
-def collapse(at: Emitter, buffer: SSAValue, count: dims.Dim, size: SSAValue) -> SSAValue:
-    """The elements of a contiguous buffer as a memref of rank 1."""
-    static = count if isinstance(count, int) else DYNAMIC_INDEX
-    type = memref_type(memref_of(buffer).get_element_type(), (static,))
-    op = memref.ReinterpretCastOp.from_dynamic(
-        buffer, [0], [count if isinstance(count, int) else size], [1], type
-    )
-    at.insert(op)
-    return op.results[0]
-
-
 def lower_elementwise(at: Emitter, group: GroupOp) -> None:
     """One parallel nest that computes and stores every element of the group's result."""
     result = group.terminator.operands[0]
@@ -161,11 +149,10 @@ def lower_elementwise(at: Emitter, group: GroupOp) -> None:
     body = Body(at, group)
     if is_collapsible(group, shape):
         count = dims.product(shape)
-        size = at.size(count)
         flat: dict[SSAValue, SSAValue] = {}
         for buffer in (*body.outer.values(), out):
             if isinstance(buffer.type, MemRefType) and memref_of(buffer).get_shape():
-                flat.setdefault(buffer, collapse(at, buffer, count, size))
+                flat.setdefault(buffer, collapse(at, buffer, (count,)))
         body.outer = {inner: flat.get(outer, outer) for inner, outer in body.outer.items()}
         out = flat[out]
         shape = (count,)

@@ -15,20 +15,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import cast
 
 from xdsl.dialects import arith, math
-from xdsl.dialects.builtin import f32, f64, i8, i32, i64
+from xdsl.dialects.builtin import I64, DenseArrayBase, f32, f64, i8, i32, i64
 from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.utils.exceptions import PassFailedException
 
 from jitdialects.bytecode import dims
-from jitdialects.bytecode.dims import Dim
+from jitdialects.bytecode.dims import Dim, Shape
 from jitdialects.dialects.loop import PARALLEL, REDUCTION
 from jitdialects.dialects.tssa import GroupOp
 from jitdialects.dialects.tssa_types import buffer_element_type, shape_of, tensor_of
-from jitdialects.lowering.emitter import INDEX, STRICT, WRAP, Emitter, memref_of
-from jitdialects.lowering.loop_elementwise import Body, collapse, over, store_element
+from jitdialects.lowering.emitter import INDEX, STRICT, WRAP, Emitter, collapse, memref_of
+from jitdialects.lowering.loop_elementwise import Body, is_contiguous, over, store_element
 from jitdialects.lowering.loop_matmul import multiply_add
-from jitdialects.lowering.scalar_rules import is_float, smallest
+from jitdialects.lowering.scalar_rules import is_float, largest, smallest
 
 BLOCK, LANES, LEVELS = 4096, 32, 64
 
@@ -45,15 +47,26 @@ class Combine:
         return at.emit(self.kind, (left, right), left.type, self.properties)
 
 
-_SUM: Mapping[Attribute, Combine] = {
-    **dict.fromkeys((f32, f64), Combine(arith.AddfOp, -0.0, STRICT)),
-    i64: Combine(arith.AddiOp, 0, WRAP),
-    i32: Combine(arith.AddiOp, 0, WRAP),
-}
-_MAX: Mapping[Attribute, Combine] = {
-    **dict.fromkeys((f32, f64), Combine(arith.MaximumfOp, float("-inf"), STRICT)),
-    **{integer: Combine(arith.MaxSIOp, smallest(integer)) for integer in (i32, i64)},
-    i8: Combine(arith.MaxUIOp, 0),
+_FLOATS, _INTEGERS = (f32, f64), (i32, i64)
+_COMBINE: Mapping[str, Mapping[Attribute, Combine]] = {
+    "tssa.sum": {
+        **dict.fromkeys(_FLOATS, Combine(arith.AddfOp, -0.0, STRICT)),
+        **dict.fromkeys(_INTEGERS, Combine(arith.AddiOp, 0, WRAP)),
+    },
+    "tssa.prod": {
+        **dict.fromkeys(_FLOATS, Combine(arith.MulfOp, 1.0, STRICT)),
+        **dict.fromkeys(_INTEGERS, Combine(arith.MuliOp, 1, WRAP)),
+    },
+    "tssa.max": {
+        **dict.fromkeys(_FLOATS, Combine(arith.MaximumfOp, float("-inf"), STRICT)),
+        **{integer: Combine(arith.MaxSIOp, smallest(integer)) for integer in _INTEGERS},
+        i8: Combine(arith.MaxUIOp, 0),
+    },
+    "tssa.min": {
+        **dict.fromkeys(_FLOATS, Combine(arith.MinimumfOp, float("inf"), STRICT)),
+        **{integer: Combine(arith.MinSIOp, largest(integer)) for integer in _INTEGERS},
+        i8: Combine(arith.MinUIOp, 1),
+    },
 }
 
 Element = Callable[[Sequence[SSAValue]], SSAValue]
@@ -64,40 +77,111 @@ Step = Callable[[SSAValue, SSAValue], SSAValue]
 
 
 def lower_reduction(at: Emitter, group: GroupOp, op: Operation) -> None:
-    """A `tssa.sum` or `tssa.max`. All axes of a contiguous buffer are one axis in C order."""
+    """One parallel nest over the kept axes, a row of the reduced ones inside it."""
     source = Body(at, group).outer[op.operands[0]]
-    shape, kept = shape_of(op.operands[0]), shape_of(op.results[0])
-    length: Dim = shape[-1] if shape else 1
-    if len(shape) - len(kept) > 1:
-        length = dims.product(shape)
-        source = collapse(at, source, length, at.size(length))
-    with at.nest(*over(at, kept)) as outer:
-        if not shape:
-            result = at.load(source)
-        else:
-            result = reduce_row(at, op, length, outer, lambda indices: at.load(source, indices))
-        at.store(result, group.outs[0], outer)
+    axes = axes_of(op)
+    rows = rows_of(at, source, group.outs[0], shape_of(op.operands[0]), axes)
+
+    def element(indices: Sequence[SSAValue]) -> SSAValue:
+        return at.load(rows.source, indices if axes else indices[:-1])
+
+    with at.nest(*over(at, rows.kept)) as outer:
+        result = reduce_row(at, op, rows.length, outer, element, rows.axis)
+        at.store(result, rows.out, outer)
+
+
+@dataclass(frozen=True)
+class Rows:
+    """A reduction of one axis: `out[kept]` from `length` elements at `axis` of `source`."""
+
+    source: SSAValue
+    out: SSAValue
+    kept: Shape
+    axis: int
+    length: Dim
+
+
+def axes_of(op: Operation) -> tuple[int, ...]:
+    """The reduced axes of a `tssa` reduction, ascending."""
+    axes = cast("DenseArrayBase[I64]", op.properties["axes"])
+    return tuple(map(int, axes.get_values()))
+
+
+def rows_of(
+    at: Emitter, source: SSAValue, out: SSAValue, shape: Shape, axes: Sequence[int]
+) -> Rows:
+    """One axis in place of neighbouring ones, where memory is contiguous: those before the reduced ones,
+    the reduced ones, those behind them. Without reduced axes, rows of one element."""
+    if not axes:
+        return Rows(source, out, shape, len(shape), 1)
+    first, behind = axes[0], axes[-1] + 1
+    if behind - first != len(axes):
+        raise PassFailedException(
+            f"convert-tssa-to-loop: the reduced axes {tuple(axes)} are not neighbours; "
+            "run tssa-simplify, which transposes"
+        )
+    if is_contiguous(source) and is_contiguous(out):
+        length = dims.product(shape[first:behind])
+        before, after = joined(shape[:first]), joined(shape[behind:])
+        whole = (*before, length, *after)
+        source = collapse(at, source, whole)
+        return Rows(source, collapse(at, out, before + after), before + after, len(before), length)
+    if len(axes) > 1:
+        raise PassFailedException(
+            f"convert-tssa-to-loop: the reduced axes {tuple(axes)} of a strided buffer are no rows; "
+            "run tssa-bufferize, which copies"
+        )
+    return Rows(source, out, shape[:first] + shape[behind:], first, shape[first])
+
+
+def joined(shape: Shape) -> Shape:
+    """The axes as one; none where there is one index only."""
+    size = dims.product(shape)
+    return () if size == 1 else (size,)
 
 
 def reduce_row(
-    at: Emitter, op: Operation, length: Dim, outer: Sequence[SSAValue], element: Element
+    at: Emitter,
+    op: Operation,
+    length: Dim,
+    outer: Sequence[SSAValue],
+    element: Element,
+    axis: int | None = None,
 ) -> SSAValue:
-    """What the reduction `op` makes of the elements `(*outer, 0 .. length - 1)`, at the emitter's place.
+    """What the reduction `op` makes of a row of `length` elements, at the emitter's place.
 
+    The row's index is number `axis` (default: the last) among those of `element`, the others are `outer`.
     The result is a scalar of the type in which buffers hold it: an epilogue may follow.
     """
+    axis = len(outer) if axis is None else axis
+    before, behind = outer[:axis], outer[axis:]
     type = buffer_element_type(tensor_of(op.operands[0]).get_element_type())
-    combine = (_SUM if op.name == "tssa.sum" else _MAX)[type]
+    combine = _COMBINE[op.name][type]
+    blocked = is_float(type) and op.name in ("tssa.sum", "tssa.prod")
 
     def step(index: SSAValue, lane: SSAValue) -> SSAValue:
-        return combine(at, lane, element((*outer, index)))
+        return combine(at, lane, element((*before, index, *behind)))
 
-    return reduce_axis(at, length, type, combine, step, blocked=_is_blocked(op.name, type))
+    if length == 1:
+        result = element((*before, at.index(0), *behind))
+    elif behind and not blocked:
+        result = _reduce_in_order(at, length, type, combine, step)
+    else:
+        result = reduce_axis(at, length, type, combine, step, blocked=blocked)
+    if blocked and op.name == "tssa.sum":
+        result = combine(at, result, at.constant(type, 0.0))
+    return result
 
 
-def _is_blocked(name: str, type: Attribute) -> bool:
-    """Whether the order of the combinations is meaning."""
-    return name == "tssa.sum" and is_float(type)
+def _reduce_in_order(
+    at: Emitter, length: Dim, type: Attribute, combine: Combine, step: Step
+) -> SSAValue:
+    """Elements that are not next to each other, in any order: one accumulator."""
+    lane = at.alloca(type)
+    at.store(at.constant(type, combine.identity), lane)
+    with at.nest([at.index(0)], [at.size(length)], [REDUCTION]) as (index,):
+        at.store(step(index, at.load(lane)), lane)
+    return at.load(lane)
 
 
 def lower_dot(at: Emitter, group: GroupOp, op: Operation) -> None:
@@ -113,7 +197,10 @@ def lower_dot(at: Emitter, group: GroupOp, op: Operation) -> None:
             return multiply_add(at, at.load(x, (*outer, index)), at.load(y, (index,)), lane)
 
         length = shape_of(op.operands[1])[0]
-        sum = reduce_axis(at, length, element, _SUM[element], step, blocked=is_float(element))
+        combine, blocked = _COMBINE["tssa.sum"][element], is_float(element)
+        sum = reduce_axis(at, length, element, combine, step, blocked=blocked)
+        if blocked:
+            sum = combine(at, sum, at.constant(element, 0.0))
         body.define(op.results[0], outer, sum)
         result = body.element(group.terminator.operands[0], outer)
         store_element(at, result, group.outs[0], outer)
@@ -122,7 +209,7 @@ def lower_dot(at: Emitter, group: GroupOp, op: Operation) -> None:
 def reduce_axis(
     at: Emitter, length: Dim, element: Attribute, combine: Combine, step: Step, *, blocked: bool
 ) -> SSAValue:
-    """Combine `length` elements; a sum of floats is `blocked`."""
+    """Combine `length` elements; sums and products of floats are `blocked`."""
     lanes = at.alloca(element, LANES)
     if not blocked or (isinstance(length, int) and length <= BLOCK):
         ragged = dims.scale(dims.floordiv(length, LANES), LANES)
@@ -130,9 +217,7 @@ def reduce_axis(
         result = _reduce_block(at, block, lanes, combine, step)
     else:
         result = _reduce_blocks(at, length, lanes, combine, step)
-    if not blocked:
-        return result
-    return combine(at, result, at.constant(element, 0.0))
+    return result
 
 
 @dataclass(frozen=True)

@@ -30,6 +30,11 @@ def smallest(integer: Attribute) -> int:
     return -(1 << bits_of(integer) - 1)
 
 
+def largest(integer: Attribute) -> int:
+    """The largest number of a signed integer type."""
+    return (1 << bits_of(integer) - 1) - 1
+
+
 def is_float(type: Attribute) -> bool:
     """f32 or f64."""
     return isinstance(type, AnyFloat)

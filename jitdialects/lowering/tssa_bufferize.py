@@ -120,7 +120,7 @@ def marked(function: FuncOp, name: str) -> dict[SSAValue, int]:
 
 def copy_what_cannot_be_viewed(function: FuncOp) -> None:
     """Insert groups that copy: in front of a reshape of elements that are not in C order, of a reduction
-    of all axes of such, of a product whose right operand has no contiguous rows (the vectors along them
+    of several axes of such, of a product whose right operand has no contiguous rows (the vectors along them
     are worth one pass over it), and of a view of a plain scalar."""
     strided, weak = marked(function, STRIDED), marked(function, WEAK)
     for block in function.body.blocks:
@@ -151,8 +151,8 @@ def operands_to_copy(
             layout = layout_of(outer, strided)
             shape = shape_of(operand)
             assert layout is not None
-            reduces_all = has_trait(inner, Reduction) and not shape_of(inner.results[0])
-            if reduces_all and len(shape) > 1 and not layout.is_contiguous(shape):
+            folded = len(shape) - len(shape_of(inner.results[0]))
+            if has_trait(inner, Reduction) and folded > 1 and not layout.is_contiguous(shape):
                 out.append(operand.index)
             if has_trait(inner, Contraction) and position == 1 and layout.strides[-1] != 1:
                 out.append(operand.index)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import e, inf, nan, pi
-from typing import SupportsIndex, cast
+from typing import Protocol, cast
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -19,12 +19,14 @@ from jitdialects.bytecode.operators import OPERATORS
 from jitdialects.errors import ArgumentError, IntegerRangeError, MissingNameError, ShapeError
 from jitdialects.frontends.array import (
     Array,
+    Axis,
     apply,
     broadcast_to,
     dtype_name,
     reduce,
     reshape,
     transpose,
+    variance,
 )
 from jitdialects.frontends.recorder import NumPyValue, current, plain_array
 from jitdialects.runtime.values import cast_array
@@ -38,7 +40,10 @@ __all__ = [
     "abs",
     "absolute",
     "add",
+    "all",
     "amax",
+    "amin",
+    "any",
     "array",
     "asarray",
     "astype",
@@ -70,6 +75,8 @@ __all__ = [
     "matrix_transpose",
     "max",
     "maximum",
+    "mean",
+    "min",
     "minimum",
     "multiply",
     "nan",
@@ -80,16 +87,19 @@ __all__ = [
     "ones_like",
     "permute_dims",
     "pi",
+    "prod",
     "relu",
     "reshape",
     "right_shift",
     "softmax",
     "sqrt",
+    "std",
     "subtract",
     "sum",
     "tanh",
     "transpose",
     "true_divide",
+    "var",
     "where",
     "zeros",
     "zeros_like",
@@ -147,17 +157,37 @@ def astype(x: object, dtype: DTypeLike, /) -> Array:
     return apply("cast", x, dtype=dtype_name(dtype))
 
 
-def sum(x: object, /, axis: SupportsIndex | None = None, *, keepdims: bool = False) -> Array:
-    """Sum over the last axis or all, in the fixed order of the numerics contract; bool and int32 in int64."""
-    return reduce("sum", x, axis, keepdims)
+def _reduction(opcode: str) -> Reduction:
+    def operator(x: object, /, axis: Axis = None, *, keepdims: bool = False) -> Array:
+        return reduce(opcode, x, axis, keepdims)
+
+    operator.__name__ = operator.__qualname__ = opcode
+    operator.__doc__ = OPERATORS[opcode].doc
+    return operator
 
 
-def max(x: object, /, axis: SupportsIndex | None = None, *, keepdims: bool = False) -> Array:
-    """Largest element over the last axis or all; NaN propagates, -0 < +0."""
-    return reduce("max", x, axis, keepdims)
+class Reduction(Protocol):
+    """A reduction over one axis, a tuple of axes, or all of them (None)."""
+
+    def __call__(self, x: object, /, axis: Axis = None, *, keepdims: bool = False) -> Array: ...
 
 
-amax = max
+sum, prod, mean = _reduction("sum"), _reduction("prod"), _reduction("mean")
+max, min = _reduction("max"), _reduction("min")
+any, all = _reduction("any"), _reduction("all")
+amax, amin = max, min
+
+
+def var(x: object, /, axis: Axis = None, *, correction: int = 0, keepdims: bool = False) -> Array:
+    """Variance: mean first, then the sum of (x - mean)**2, divided by max(n - correction, 0)."""
+    return variance(x, axis, correction, keepdims)
+
+
+def std(x: object, /, axis: Axis = None, *, correction: int = 0, keepdims: bool = False) -> Array:
+    """Standard deviation, the square root of `var`."""
+    return sqrt(variance(x, axis, correction, keepdims))
+
+
 permute_dims = transpose
 
 
@@ -253,8 +283,8 @@ def relu(x: object, /) -> Array:
     return maximum(x, 0)
 
 
-def softmax(x: object, /, axis: SupportsIndex | None = -1) -> Array:
-    """Softmax over the last axis or all: max, subtract, exp, sum, divide."""
+def softmax(x: object, /, axis: Axis = -1) -> Array:
+    """Softmax over the axes named: max, subtract, exp, sum, divide."""
     powers = exp(subtract(x, max(x, axis, keepdims=True)))
     return divide(powers, sum(powers, axis, keepdims=True))
 

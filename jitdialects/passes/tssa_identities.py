@@ -13,8 +13,8 @@ from xdsl.dialects.builtin import DenseArrayBase, i64
 from xdsl.ir import Operation, OpResult, SSAValue
 
 from jitdialects.dialects.constants import constant_array, constant_op
-from jitdialects.dialects.tssa import BroadcastOp
-from jitdialects.dialects.tssa_types import DimsAttr, dtype_of, shape_of
+from jitdialects.dialects.tssa import BroadcastOp, TransposeOp
+from jitdialects.dialects.tssa_types import DimsAttr, dtype_of, shape_of, tensor_type
 
 # ---- what rules ask ----------------------------------------------------------------------------
 
@@ -256,3 +256,25 @@ def insert_everything(op: Operation) -> SSAValue | None:
     """x with x[:] = y is y."""
     whole, part = op.operands
     return part if _covers_everything(op, whole, part) else None
+
+
+def bring_reduced_axes_together(op: Operation) -> SSAValue | None:
+    """sum {axes = 0, 2} of [a, b, c] is sum {axes = 1, 2} of the transpose [b, a, c]: loops want the reduced
+    axes to be neighbours. Their order stays, and kept axes behind the last of them stay behind."""
+    axes = [int(a) for a in op.properties["axes"].get_values()]  # pyright: ignore
+    if not axes or axes[-1] - axes[0] + 1 == len(axes):
+        return None
+    operand = op.operands[0]
+    shape = shape_of(operand)
+    behind = range(axes[-1] + 1, len(shape))
+    before = [a for a in range(axes[-1]) if a not in axes]
+    order = [*before, *axes, *behind]
+    type = tensor_type(dtype_of(operand), tuple(shape[a] for a in order))
+    transposed = TransposeOp(operand, order, type)
+    block = op.parent
+    assert block is not None
+    block.insert_op_before(transposed, op)
+    op.operands[0] = transposed.result
+    joined = range(len(before), len(before) + len(axes))
+    op.properties["axes"] = DenseArrayBase.from_list(i64, list(joined))
+    return op.results[0]

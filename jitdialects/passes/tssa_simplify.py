@@ -59,6 +59,10 @@ RULES: Mapping[str, Sequence[Rule]] = {
     "tssa.broadcast": (identities.same_type, identities.of_same_operation),
     "tssa.reshape": (identities.same_type, identities.of_same_operation),
     "tssa.transpose": (identities.transpose_in_order, identities.transpose_of_transpose),
+    **dict.fromkeys(
+        ("tssa.sum", "tssa.prod", "tssa.max", "tssa.min"),
+        (identities.bring_reduced_axes_together,),
+    ),
     "tssa.extract": (identities.extract_everything,),
     "tssa.insert": (identities.insert_everything,),
 }

@@ -69,7 +69,8 @@ class KernelSpec:
         return builder.finish().to_bytes()
 
 
-_LAST = (("axis", -1),)
+_LAST, _MIDDLE = (("axis", -1),), (("axis", 1),)
+_FOLDS = ("sum", "prod", "max", "min")
 
 
 def _kernels(element: str) -> dict[str, KernelSpec]:
@@ -78,8 +79,8 @@ def _kernels(element: str) -> dict[str, KernelSpec]:
     return {
         "minimum": KernelSpec("minimum", (row, row)),
         "maximum": KernelSpec("maximum", (row, row)),
-        "sum": KernelSpec("sum", (matrix,), _LAST),
-        "max": KernelSpec("max", (matrix,), _LAST),
+        **{name: KernelSpec(name, (matrix,), _LAST) for name in _FOLDS},
+        **{f"{n} inside": KernelSpec(n, (f"{element}[l,m,n]",), _MIDDLE) for n in _FOLDS},
         "matmul": KernelSpec("matmul", (f"{element}[m,k]", right)),
         "matvec": KernelSpec("matmul", (f"{element}[m,k]", f"{element}[k]")),
     }

@@ -155,9 +155,56 @@ def _reduction(name: str, integers: Callable[..., Any]) -> Rule:
         axes = reduced_axes(name, x.ndim, call.attributes)
         if not call.is_float:
             return np.asarray(integers(x, axis=axes)).reshape(call.shape)
-        length = int(np.prod([x.shape[a] for a in axes], dtype=np.int64))
-        count = int(np.prod(call.shape, dtype=np.int64))
-        return call.pack(name, x.reshape(count, length))
+        return _fold(name, x, axes, call.pool).reshape(call.shape)
+
+    return rule
+
+
+def _fold(name: str, x: Array, axes: Sequence[int], pool: MemoryPool) -> Array:
+    """The kernel `name` over `axes`; the kept axes become one or two.
+
+    Kept axes behind the last reduced one stay behind: the kernel then walks along them. Others move to
+    the front, which copies where reduced axes are not next to each other.
+    """
+    behind = range(axes[-1] + 1 if axes else x.ndim, x.ndim)
+    before = [a for a in range(x.ndim) if a not in axes and a not in behind]
+    outer, length, inner = (math.prod(x.shape[a] for a in group) for group in (before, axes, behind))
+    rows = x.transpose(*before, *axes, *behind)
+    if inner == 1:
+        return pack.run(name, rows.reshape(outer, length), pool=pool)
+    return pack.run(f"{name} inside", rows.reshape(outer, length, inner), pool=pool)
+
+
+def _quotient(total: Array, count: int) -> Array:
+    """`total / count`, with the count rounded to the dtype."""
+    return np.true_divide(total, np.asarray(count).astype(total.dtype))
+
+
+def _mean(call: Call) -> Array:
+    (x,) = call.operands
+    axes = reduced_axes("mean", x.ndim, call.attributes)
+    total = _fold("sum", x, axes, call.pool)
+    return _quotient(total, math.prod(x.shape[a] for a in axes)).reshape(call.shape)
+
+
+def _var(call: Call) -> Array:
+    """Two passes: the mean, then the squares of what differs from it."""
+    (x,) = call.operands
+    axes = reduced_axes("var", x.ndim, call.attributes)
+    count, correction = math.prod(x.shape[a] for a in axes), call.attributes["correction"]
+    assert isinstance(correction, int)
+    kept = tuple(1 if a in axes else s for a, s in enumerate(x.shape))
+    mean = _quotient(_fold("sum", x, axes, call.pool), count).reshape(kept)
+    away = np.subtract(x, mean)
+    squares = _fold("sum", np.multiply(away, away), axes, call.pool)
+    return _quotient(squares, max(count - correction, 0)).reshape(call.shape)
+
+
+def _truth(function: Callable[..., Any]) -> Rule:
+    def rule(call: Call) -> Array:
+        (x,) = call.operands
+        axes = reduced_axes("any", x.ndim, call.attributes)
+        return np.asarray(function(x, axis=axes)).reshape(call.shape)
 
     return rule
 
@@ -250,7 +297,13 @@ RULES: dict[str, Rule] = {name: _ufunc(function) for name, function in _UFUNCS.i
     "exp": _pack_elementwise("exp"),
     "tanh": _pack_elementwise("tanh"),
     "sum": _reduction("sum", np.sum),
+    "prod": _reduction("prod", np.prod),
     "max": _reduction("max", np.max),
+    "min": _reduction("min", np.min),
+    "mean": _mean,
+    "var": _var,
+    "any": _truth(np.any),
+    "all": _truth(np.all),
     "matmul": _matmul,
     "reshape": _reshape,
     "broadcast_to": _broadcast_to,

@@ -262,8 +262,11 @@ def _cast(g: Generator) -> None:
 
 def _reduce(g: Generator) -> None:
     if x := g.pick(lambda k: len(k.shape) > 0):
-        axis, keep = g.rng.choice([-1, -1, None]), g.rng.random() < 0.5
-        g.emit(g.rng.choice(["sum", "sum", "max"]), x, axis=axis, keepdims=keep)
+        axis: Attribute = g.rng.choice([-1, -1, 0, None])
+        if g.rng.random() < 0.2:
+            axis = Ints(tuple(a for a in range(len(x.shape)) if g.rng.random() < 0.6))
+        keep = g.rng.random() < 0.5
+        g.emit(g.rng.choice(["sum", "sum", "max", "min"]), x, axis=axis, keepdims=keep)
 
 
 def _matmul(g: Generator) -> None:

@@ -158,6 +158,23 @@ OPERATOR_CASES = (
         for o in ("sum", "max")
         for t in ("f32", "f64", "i32")
     ),
+    *(
+        _operator(o, f"{t}[n,m]", axis=axis, keepdims=keep)
+        for o, t in (("prod", "f32"), ("min", "f64"), ("mean", "f32"), ("mean", "i32"))
+        for axis, keep in ((0, True), (-1, False))
+    ),
+    *(_operator(o, "f32[m,n]", axis=0, keepdims=False) for o in ("sum", "max")),
+    *(
+        _operator(o, f"{t}[n,m]", axis=0, keepdims=True)
+        for o, t in (("sum", "i64"), ("prod", "i32"), ("min", "i32"), ("sum", "f64"))
+    ),
+    _operator("var", "f32[m,n]", axis=-1, keepdims=True, correction=1),
+    _operator("var", "f64[n,m]", axis=0, keepdims=False, correction=0),
+    _operator("any", "f32[n,m]", axis=0, keepdims=False),
+    _operator("all", "bool[m,n]", axis=-1, keepdims=False),
+    _operator("sum", "f32[3,n,m]", axis=Ints((0, 2)), keepdims=False),
+    _operator("sum", "f32[2,n,m]:strided", axis=Ints((-2, 0)), keepdims=True),
+    _operator("max", "f32[n,m]:strided", axis=0, keepdims=False),
     _operator("sum", "f32[m,n]:strided", axis=-1, keepdims=False),
     _operator("sum", "bool[n,m]", axis=-1, keepdims=False),
     _operator("matmul", "f32[n,m], f32[m,n]"),

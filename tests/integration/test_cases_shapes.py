@@ -17,6 +17,7 @@ from differential.harness import everywhere, program
 
 import jitdialects as jd
 import jitdialects.numpy as jnp
+from jitdialects.bytecode.attributes import Ints
 from jitdialects.bytecode.builder import FunctionBuilder
 from jitdialects.runtime.cache import KernelCache
 from jitdialects.runtime.policy import Policy
@@ -244,6 +245,53 @@ def test_case_13_arrays_inside_structures_are_arguments(
     assert results == [[t + 1] * np.size(kind(0)) for t in range(5)]
     (vm,) = f.machines()
     assert served(vm) >= 5, jd.explain(f)
+
+
+@pytest.mark.parametrize("axis", [None, Ints(())], ids=["all", "none"])
+def test_cases_71_and_72_a_number_reduced_is_itself(axis: Ints | None) -> None:
+    """microsoft/onnxruntime#3208, apache/tvm#19676: sum, max and mean of a rank-0 operand; no axis fits."""
+
+    def body(main: FunctionBuilder) -> None:
+        (x,) = main.parameters
+        main.returns(*(main.apply(o, x, axis=axis) for o in ("sum", "max", "min", "mean", "prod")))
+
+    for result in everywhere([f32(1.5).reshape(())], "f32[]", body):
+        assert result.shape == () and result == 1.5
+    with pytest.raises(jd.ShapeError, match="sum: axis -1 is out of range for an array of rank 0"):
+        jnp.asarray(1.5).sum(axis=-1).item()
+
+
+def test_case_74_an_axis_of_size_0_reduces_to_the_neutral_element() -> None:
+    """microsoft/onnxruntime#7563: (3, 0, 4) over axis 1, axes kept or not."""
+
+    def body(main: FunctionBuilder) -> None:
+        (x,) = main.parameters
+        main.returns(
+            *(
+                main.apply(o, x, axis=1, keepdims=k)
+                for o in ("sum", "prod", "mean")
+                for k in (True, False)
+            )
+        )
+
+    results = everywhere([f32().reshape(3, 0, 4)], "f32[3,0,4]", body)
+    assert [r.shape for r in results] == [(3, 1, 4), (3, 4)] * 3
+    assert all((r == v).all() for r, v in zip(results[:4], (0, 0, 1, 1), strict=True))
+    assert np.isnan(results[4]).all() and np.isnan(results[5]).all()
+    for name in ("max", "min"):
+        with pytest.raises(jd.ShapeError, match=f"{name} of an axis of size 0 has no value"):
+            getattr(jnp.zeros((3, 0, 4)), name)(axis=1).item()
+
+
+def test_case_76_no_axes_are_not_all_axes() -> None:
+    """microsoft/onnxruntime#19147: `axis=()` folds nothing, as in NumPy; `axis=None` everything."""
+
+    def body(main: FunctionBuilder) -> None:
+        (x,) = main.parameters
+        main.returns(main.apply("sum", x, axis=Ints(())), main.apply("sum", x, axis=None))
+
+    each, total = everywhere([f32(1, 2, 4).reshape(3, 1)], "f32[n,1]", body)
+    assert each.tolist() == [[1], [2], [4]] and total == 7
 
 
 def test_case_73_a_sum_of_nothing_has_its_axis() -> None:

@@ -114,7 +114,7 @@ TAIL = "\n  return %0\n}\n"
         ("%2 = sum %0 {axis = 1, axis = 1}", 24, "given twice"),
         ("%2 = sum %0 {axis 1}", 19, "expected '=', found '1'"),
         ("%2 = sum %0 {axis = 1.5}", 21, "expected a decimal integer"),
-        ("%2 = sum %0 {axis = true}", 1, "must be of type int or none"),
+        ("%2 = sum %0 {axis = true}", 1, "must be of type int or Ints or none"),
         ("%2 = sum %0 {keepdims = 1", 26, "expected ','"),
         ("%2 = getitem %0 {index = [=]}", 27, "expected an index"),
         ("%2 = getitem %0 {index = [0:1:]}", 31, "expected a number"),

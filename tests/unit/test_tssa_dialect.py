@@ -68,7 +68,7 @@ REFUSED = [
     (values("tensor<i64>", "tensor<i1>")
      + "%r = tssa.add %0, %1 : (tensor<i64>, tensor<i1>) -> tensor<i64>", "promoted to"),
     (values("tensor<i64>") + "%r = tssa.sqrt %0 : (tensor<i64>) -> tensor<i64>", "promoted to float64"),
-    (values(N8) + f"%r = tssa.sum %0 {{axes = array<i64: 0>}} : ({N8}) -> {N}", "must be the last"),
+    (values(N8) + f"%r = tssa.sum %0 {{axes = array<i64: 1, 0>}} : ({N8}) -> {N}", "must be ascending"),
     (values(N8) + f"%r = tssa.sum %0 {{axes = array<i64: 1>}} : ({N8}) -> {N8}", "result shape"),
     (values(N8, N8) + f"%r = tssa.matmul %0, %1 : ({N8}, {N8}) -> {N8}", "inner sizes differ"),
     (values(N8) + f"%r = tssa.broadcast %0 : ({N8}) -> {N}", "broadcast"),

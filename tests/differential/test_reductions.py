@@ -1,0 +1,117 @@
+"""Reductions over every set of axes: interpreter, compiled code and oracle give the same bits."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import combinations
+
+import numpy as np
+import pytest
+from differential.harness import Compiled, assert_same, by_oracle, everywhere, for_all, program
+
+from jitdialects.bytecode.attributes import Attribute, Ints
+from jitdialects.bytecode.builder import FunctionBuilder
+from jitdialects.bytecode.signature import parse
+
+EDGES = (1, 2, 31, 32, 33, 63, 65, 4095, 4096, 4097, 3 * 4096 + 5)
+FOLDS = ("sum", "prod", "max", "min")
+
+
+def floats(*shape: int) -> np.ndarray:
+    """Numbers of different sizes, so that another order of additions has other bits."""
+    rng = np.random.default_rng(sum(shape))
+    return (rng.standard_normal(shape) * 2.0 ** rng.integers(-8, 8, shape)).astype(np.float32)
+
+
+def reduced(names: Sequence[str], axis: Attribute, keepdims: bool = False):
+    """A body that applies each of the operators."""
+
+    def body(main: FunctionBuilder) -> None:
+        more = [{"correction": 1} if name == "var" else {} for name in names]
+        main.returns(
+            *(
+                main.apply(name, main.parameters[0], axis=axis, keepdims=keepdims, **each)
+                for name, each in zip(names, more, strict=True)
+            )
+        )
+
+    return body
+
+
+def subsets(rank: int) -> list[Ints]:
+    axes = range(rank)
+    return [Ints(chosen) for count in range(rank + 1) for chosen in combinations(axes, count)]
+
+
+@pytest.mark.parametrize("axis", subsets(4), ids=str)
+def test_every_set_of_axes(axis: Ints) -> None:
+    x = floats(3, 5, 4, 7)
+    got = everywhere([x], "f32[a,b,c,d]", reduced(("sum", "mean", "max"), axis, True))
+    np.testing.assert_allclose(got[0], x.sum(axis=axis.values, keepdims=True), 1e-4, 1e-4)
+    assert_same(got[2:], [x.max(axis=axis.values, keepdims=True)], "max")
+
+
+@pytest.mark.parametrize("axis", subsets(3), ids=str)
+def test_every_set_of_axes_of_a_view(axis: Ints) -> None:
+    x = floats(7, 6, 9)[1::2, :, ::2].transpose(1, 0, 2)
+    everywhere([x], "f32[a,b,c]:strided", reduced(("sum", "min", "var"), axis))
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("kind", ["f32", "i64", "bool"])
+def test_every_dtype(kind: str, axis: int) -> None:
+    x = floats(37, 35)
+    x[3, 4], x[:, 7] = np.nan, -0.0
+    data = {"f32": x, "i64": np.nan_to_num(x * 100).astype(np.int64), "bool": x > 1}[kind]
+    names = ("any", "all", "max", "min", *(() if kind == "bool" else ("sum", "prod")))
+    everywhere([data], f"{kind}[n,m]", reduced(names, axis))
+
+
+@pytest.mark.parametrize("inner", [1, 3, 8, 70])
+def test_lengths_of_the_first_axis(inner: int) -> None:
+    calls = [[floats(n, inner)] for n in EDGES]
+    for_all(calls, f"f32[n,{inner}]", reduced(("sum", "max"), 0))
+
+
+@pytest.mark.parametrize("rows", [1, 2, 5])
+def test_lengths_of_the_last_axis(rows: int) -> None:
+    calls = [[floats(rows, n)] for n in EDGES]
+    for_all(calls, f"f32[{rows},n]", reduced(("sum", "max"), 1))
+
+
+@pytest.mark.parametrize("length", EDGES)
+@pytest.mark.parametrize("axis", [0, 1])
+def test_static_lengths(length: int, axis: int) -> None:
+    x = floats(length, 9) if axis == 0 else floats(9, length)
+    shape = ",".join(map(str, x.shape))
+    everywhere([x], f"f32[{shape}]", reduced(("sum", "max"), axis))
+
+
+def test_a_sum_does_not_depend_on_the_layout() -> None:
+    """Over axis 0, over axis 1 of the transpose, strided and copied, row by row: one set of bits."""
+    x = floats(3 * 4096 + 5, 21)
+    first = Compiled(program(1, reduced(("sum",), 0)), parse("main(f32[n,m])"))
+    last = Compiled(program(1, reduced(("sum",), 1)), parse("main(f32[n,m])"))
+    view = Compiled(program(1, reduced(("sum",), 1)), parse("main(f32[n,m]:strided)"))
+    want = first.run([x])
+    assert_same(last.run([np.ascontiguousarray(x.T)]), want, "rows")
+    assert_same(view.run([x.T]), want, "a view of rows")
+    column = last.run([np.ascontiguousarray(x[:, 4:5].T)])
+    assert_same(column, [want[0][4:5]], "one row")
+
+
+@pytest.mark.parametrize("correction", [0, 1, 7, 8])
+def test_variance_with_fewer_degrees_of_freedom(correction: int) -> None:
+    """NumPy's meaning where n - correction is not positive: a division by zero."""
+    made = program(
+        1,
+        lambda main: main.returns(
+            main.apply("var", *main.parameters, axis=1, keepdims=False, correction=correction)
+        ),
+    )
+    x = floats(3, 7)
+    got = Compiled(made, parse("main(f32[n,m])")).run([x])
+    assert_same(got, by_oracle(made, [x]), "compiled")
+    with np.errstate(all="ignore"):
+        spread = x.astype(np.float64).var(axis=1) * 7 / np.float64(max(7 - correction, 0))
+    np.testing.assert_allclose(got[0], spread, 1e-4)

@@ -1,0 +1,39 @@
+// RUN: jit-opt %s -p tssa-fuse,tssa-bufferize,convert-tssa-to-loop | filecheck %s
+
+// Contiguous axes before, among and behind the reduced ones are one axis each.
+// CHECK-LABEL: func.func @axes_inside
+// CHECK:         %[[X:.*]] = memref.reinterpret_cast %x to offset: [0], sizes: [6, 20, 42], strides: [840, 42, 1]
+// CHECK:         %[[Y:.*]] = memref.reinterpret_cast %out0 to offset: [0], sizes: [6, 42], strides: [42, 1]
+// CHECK:         loop.nest (%[[I:.*]], %[[J:.*]]) = ({{.*}}) step (1, 1) kinds [parallel, parallel] {
+// CHECK:           memref.alloca() : memref<32xf32>
+// CHECK:           %{{.*}} = memref.load %[[X]][%[[I]], %{{.*}}, %[[J]]]
+// CHECK:           memref.store %{{.*}}, %[[Y]][%[[I]], %[[J]]]
+func.func @axes_inside(%x: tensor<2x3x4x5x6x7xf32>) -> tensor<2x3x6x7xf32> {
+  %0 = tssa.sum %x {axes = array<i64: 2, 3>} : (tensor<2x3x4x5x6x7xf32>) -> tensor<2x3x6x7xf32>
+  func.return %0 : tensor<2x3x6x7xf32>
+}
+
+// A maximum has no order: one accumulator where elements are not next to each other.
+// CHECK-LABEL: func.func @the_maximum_of_columns
+// CHECK:         loop.nest (%[[J:.*]]) = ({{.*}}) step (1) kinds [parallel] {
+// CHECK-NEXT:      %[[A:.*]] = memref.alloca() : memref<f32>
+// CHECK:           loop.nest (%[[K:.*]]) = ({{.*}}) step (1) kinds [reduction] {
+// CHECK-NEXT:        %[[M:.*]] = memref.load %[[A]][]
+// CHECK-NEXT:        %[[V:.*]] = memref.load %x[%[[K]], %[[J]]]
+// CHECK-NEXT:        arith.maximumf %[[M]], %[[V]]
+func.func @the_maximum_of_columns(%x: tensor<70x8xf32>) -> tensor<8xf32> {
+  %0 = tssa.max %x {axes = array<i64: 0>} : (tensor<70x8xf32>) -> tensor<8xf32>
+  func.return %0 : tensor<8xf32>
+}
+
+// A row of one element is that element, + (+0.0) for a sum.
+// CHECK-LABEL: func.func @rows_of_one_element
+// CHECK-NOT:     memref.alloca
+// CHECK:         arith.addf
+// CHECK-NOT:     arith.addf
+// CHECK:         func.return
+func.func @rows_of_one_element(%x: tensor<4x1xf32>, %y: tensor<5xf32>) -> (tensor<4xf32>, tensor<5xf32>) {
+  %0 = tssa.sum %x {axes = array<i64: 1>} : (tensor<4x1xf32>) -> tensor<4xf32>
+  %1 = tssa.max %y {axes = array<i64>} : (tensor<5xf32>) -> tensor<5xf32>
+  func.return %0, %1 : tensor<4xf32>, tensor<5xf32>
+}
