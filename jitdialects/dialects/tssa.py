@@ -402,46 +402,19 @@ class _ReductionOp(TensorOp):
         self.expect_result(kept, typing.result)
 
 
-@irdl_op_definition
-class SumOp(_ReductionOp):
-    """Sum, in the order of the numerics contract."""
-
-    name = "tssa.sum"
-    traits = traits_def(Pure(), Reduction())
-
-
-@irdl_op_definition
-class ProdOp(_ReductionOp):
-    """Product, in the order of the numerics contract."""
-
-    name = "tssa.prod"
-    traits = traits_def(Pure(), Reduction())
+def _reduction_op(name: str) -> type[_ReductionOp]:
+    """The operation class `tssa.<name>`; of nothing it is the number that changes nothing."""
+    namespace: dict[str, object] = {
+        "name": f"tssa.{name}",
+        "traits": traits_def(Pure(), Reduction()),
+        "__doc__": OPERATORS[name].doc,
+        "__module__": __name__,
+    }
+    return irdl_op_definition(type(f"{name.title()}Op", (_ReductionOp,), namespace))
 
 
-@irdl_op_definition
-class MaxOp(_ReductionOp):
-    """Largest element; of nothing the smallest number that there is, which guards or bool make right."""
-
-    name = "tssa.max"
-    traits = traits_def(Pure(), Reduction())
-
-
-@irdl_op_definition
-class MinOp(_ReductionOp):
-    """Smallest element; of nothing the largest number that there is."""
-
-    name = "tssa.min"
-    traits = traits_def(Pure(), Reduction())
-
-
-REDUCTION_OPS: Mapping[str, type[_ReductionOp]] = {
-    "sum": SumOp,
-    "prod": ProdOp,
-    "max": MaxOp,
-    "min": MinOp,
-    "any": MaxOp,
-    "all": MinOp,
-}
+_FOLDS = {name: _reduction_op(name) for name in ("sum", "prod", "max", "min")}
+REDUCTION_OPS = _FOLDS | {"any": _FOLDS["max"], "all": _FOLDS["min"]}
 """Operator name -> the operation that does it: `any` is the largest bool, `all` the smallest."""
 
 
@@ -613,10 +586,7 @@ TSSA = Dialect(
         TransposeOp,
         ExtractOp,
         InsertOp,
-        SumOp,
-        ProdOp,
-        MaxOp,
-        MinOp,
+        *_FOLDS.values(),
         MatmulOp,
         GroupOp,
         YieldOp,
