@@ -49,6 +49,11 @@ def run(module: ModuleOp, arguments: Sequence[Any]) -> list[np.ndarray]:
                 taken = [values[v] for v in passed]
                 values.update(zip(block.args, taken, strict=True))
                 break
+            if op.name == "tssa.check_bounds":
+                lower, upper = (evaluate(d.data[0], symbols) for d in (op.lower, op.upper))
+                checked = [lower, *(int(values[v]) for v in op.operands), upper]
+                assert checked == sorted(checked), "out of bounds"
+                continue
             values[op.results[0]] = _result(op, [values[v] for v in op.operands], symbols)
     raise AssertionError(f"no return after {MAX_BLOCKS} blocks")
 
@@ -95,10 +100,10 @@ def _tensor_result(
         case "transpose":
             return operands[0].transpose(op.permutation.get_values())
         case "extract":
-            return operands[0][_region(op, shape, symbols)]
+            return operands[0][_region(op, operands[1:], shape, symbols)]
         case "insert":
             out = operands[0].copy()
-            out[_region(op, operands[1].shape, symbols)] = operands[1]
+            out[_region(op, operands[2:], operands[1].shape, symbols)] = operands[1]
             return out
         case "sum" | "prod" | "max" | "min":
             axes = tuple(op.axes.get_values())
@@ -113,7 +118,10 @@ def _tensor_result(
             return getattr(np, name)(*operands)
 
 
-def _region(op: Any, shape: tuple[int, ...], symbols: dict[str, int]) -> tuple[Any, ...]:
+def _region(
+    op: Any, values: list[Any], shape: tuple[int, ...], symbols: dict[str, int]
+) -> tuple[Any, ...]:
+    symbols = symbols | {f"_{k}": int(value) for k, value in enumerate(values)}
     starts = [evaluate(o, symbols) for o in op.offsets.data]
     steps = op.steps.get_values()
     return np.ix_(

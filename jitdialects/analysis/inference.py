@@ -7,8 +7,10 @@ loops. What is known of a register is a `Held`: the *source* of its value and a 
   register r where different sources reach it. Only live registers are looked at, so joins are the
   block arguments of pruned SSA.
 - A fact is the set of dtypes the value may have, its shape, and its value if that is an integer
-  expression over sizes and arguments. Around loops dtypes grow, a value that changes becomes
-  unknown, a shape must not change.
+  expression over sizes and arguments. Around loops dtypes grow, a shape must not change.
+- An integer that depends on data, or changes around a loop, is a *run-time symbol*, named after its
+  source (`_j2_5`, `_r3_0`): sums and differences of such can still be followed, so that `x[i:i+4]` has
+  size 4. A size or a guard with a run-time symbol in it is refused.
 
 Sources and facts start optimistic (only the edges seen so far count) and move one way, hence it
 ends. Python scalars are weak: a register that is weak on one path and strong on another is carried
@@ -19,7 +21,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import TypeAlias
 
@@ -60,6 +62,11 @@ class Fact:
     def mixed(self) -> bool:
         """Whether the value has different element types on different paths."""
         return len({d.name for d in self.dtypes}) > 1
+
+
+def run_time_symbol(source: Source) -> Dim:
+    """The value of an integer of which nothing is known."""
+    return dims.symbol(f"{dims.RUN_TIME}{source[0][0]}{source[1]}_{source[2]}")
 
 
 @dataclass(frozen=True)
@@ -147,6 +154,9 @@ class _Inference:
         self.incoming: dict[int, dict[int, State]] = {b: {} for b in self.out.order}
         self.incoming[0][-1] = initial
         self.joined: set[tuple[int, int]] = set()
+        self.changing: set[Source] = set()
+        """Joins of different integers."""
+        self.varying = _written_around(function, self.out.order)
 
     def run(self) -> Inferred:
         rank = {block: position for position, block in enumerate(self.out.order)}
@@ -197,18 +207,23 @@ class _Inference:
 
     def _join(self, block: int, register: int, reaching: Sequence[Held]) -> Held:
         first = reaching[0]
-        if all(held == first for held in reaching) and (block, register) not in self.joined:
+        if register in self.varying.get(block, ()) and _is_integer(first.fact):
+            self.changing.add(("join", block, register))
+        elif all(held == first for held in reaching) and (block, register) not in self.joined:
             return first
         fact = first.fact
         where = f"register {register} at block {self.function.blocks[block].name}"
+        join: Source = ("join", block, register)
+        if join in self.changing:
+            fact = replace(fact, value=run_time_symbol(join))
         for held in reaching[1:]:
-            fact = self._join_facts(fact, held.fact, where)
+            fact = self._join_facts(fact, held.fact, where, join)
         if any(held.source != first.source for held in reaching):
             self.joined.add((block, register))
         joined = (block, register) in self.joined
-        return Held(("join", block, register) if joined else first.source, fact)
+        return Held(join if joined else first.source, fact)
 
-    def _join_facts(self, x: Fact, y: Fact, where: str) -> Fact:
+    def _join_facts(self, x: Fact, y: Fact, where: str, join: Source) -> Fact:
         left, right = self.facts.resolve_shape(x.shape), self.facts.resolve_shape(y.shape)
         if left != right:
             raise CompileError(
@@ -216,7 +231,11 @@ class _Inference:
                 "another; give it one shape, for example with broadcast_to before the branch"
             )
         values = {None if v is None else self.facts.resolve(v) for v in (x.value, y.value)}
-        value = values.pop() if len(values) == 1 else None
+        if len(values) > 1 and None not in values:
+            self.changing.add(join)
+        value = None if len(values) > 1 else values.pop()
+        if join in self.changing:
+            value = run_time_symbol(join)
         return Fact(_join_dtypes(x.dtypes | y.dtypes, where), left, value)
 
     # ---- instructions --------------------------------------------------------------------------
@@ -248,6 +267,8 @@ class _Inference:
             state[instruction.results[0]] = held
         elif opcode in OPERATORS:
             uses, fact = self._operator(OPERATORS[opcode], instruction, operands)
+            if fact.value is None and _is_integer(fact):
+                fact = replace(fact, value=run_time_symbol(source))
             result = Held(source, fact)
             state[instruction.results[0]] = result
             steps.append(Step(instruction, operands, uses, result))
@@ -267,10 +288,14 @@ class _Inference:
         shapes = [self.facts.resolve_shape(f.shape) for f in held]
         values = [None if f.value is None else self.facts.resolve(f.value) for f in held]
         for value in values[operator.arity :]:
-            if value is not None:
+            if value is not None and dims.is_settled(value):
                 error = ShapeError(f"{operator.name}: the size or index {value} is not an int64")
                 self.facts.require_representable(value, error)
         shape = operator.infer_shape(shapes, attributes, values, self.facts)
+        if not all(map(dims.is_settled, shape)):
+            raise ShapeError(
+                f"{operator.name}: the shape {shape_text(shape)} depends on tensor data"
+            )
         known: Dim | None = None
         if operator.name == "size":
             known = shapes[0][size_axis("size", shapes[0], attributes)]
@@ -282,7 +307,7 @@ class _Inference:
         """A Python integer in the place of an int32: guards say that it is one."""
         if not any(must_fit(dtype, used) for dtype in operand.dtypes):
             return
-        if operand.value is None:
+        if operand.value is None or not self.facts.is_settled(operand.value):
             raise CompileError(
                 f"{who} of {used} with a Python integer that is known only when it runs; "
                 f"cast it with astype('{used}')"
@@ -295,11 +320,39 @@ class _Inference:
         self.facts.require_at_most(value, high, error)
 
 
+def _written_around(function: Function, order: Sequence[int]) -> dict[int, set[int]]:
+    """For each block at the head of a loop the registers that the loop writes. The integers among them are
+    taken to change from the start: a guard on their first value would be one too many."""
+    rank = {block: position for position, block in enumerate(order)}
+    before: dict[int, list[int]] = {}
+    for block in order:
+        for target in function.blocks[block].instructions[-1].targets:
+            before.setdefault(target, []).append(block)
+    out: dict[int, set[int]] = {}
+    for head in order:
+        back = [b for b in before.get(head, ()) if rank[b] >= rank[head]]
+        inside = {head} if back else set[int]()
+        while back:
+            block = back.pop()
+            if block not in inside:
+                inside.add(block)
+                back.extend(before.get(block, ()))
+        if inside:
+            instructions = (i for b in inside for i in function.blocks[b].instructions)
+            out[head] = {r for i in instructions for r in i.results}
+    return out
+
+
 def constant_fact(constant: Constant) -> Fact:
     """What is known of an entry of the constant pool."""
     shape = constant.value.shape
     integer = constant.dtype.is_integer and shape == ()
     return Fact(frozenset({constant.dtype}), shape, int(constant.value) if integer else None)
+
+
+def _is_integer(fact: Fact) -> bool:
+    """Whether the value is one int64."""
+    return fact.shape == () and all(d.name == "int64" for d in fact.dtypes)
 
 
 # ---- dtypes ------------------------------------------------------------------------------------
@@ -409,11 +462,18 @@ def _known_value(
     if isinstance(value, int):
         low, high = integer_range(min(dtypes))
         return value if low <= value <= high else None  # it wraps, expressions do not
-    return value if dtypes == {INT64.name} and _atoms(value) <= MAX_ATOMS else None
+    if dtypes != {INT64.name} or not all(map(dims.is_settled, _arguments(value))):
+        return None  # sums of values that wrap are followed, functions of them are not
+    return value if _atoms(value) <= MAX_ATOMS else None
+
+
+def _arguments(x: Dim) -> list[Dim]:
+    """What the functions in `x` are applied to."""
+    terms = () if isinstance(x, int) else x.terms
+    return [a for atom, _ in terms if isinstance(atom, dims.Apply) for a in atom.arguments]
 
 
 def _atoms(x: Dim) -> int:
     if isinstance(x, int):
         return 0
-    inner = (a for atom, _ in x.terms if isinstance(atom, dims.Apply) for a in atom.arguments)
-    return len(x.terms) + sum(map(_atoms, inner))
+    return len(x.terms) + sum(map(_atoms, _arguments(x)))

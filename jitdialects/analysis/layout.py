@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from xdsl.ir import SSAValue
+from xdsl.ir import Operation, SSAValue
 
 from jitdialects.bytecode import dims
 from jitdialects.bytecode.dims import Dim, Shape
@@ -19,6 +19,9 @@ class Layout:
 
     offset: Dim
     strides: tuple[Dim, ...]
+    indices: tuple[tuple[Operation, int], ...] = ()
+    """The run-time values that the offset calls `_0`, `_1`, ...: operands of `tssa.extract` operations,
+    each as it is there."""
 
     def is_contiguous(self, shape: Shape) -> bool:
         """Whether the elements are in C order without gaps; the strides of axes of size 1 are free."""
@@ -55,22 +58,30 @@ def layout_of(value: SSAValue, strided: Mapping[SSAValue, int]) -> Layout | None
     if source is None:
         return None
     if isinstance(op, TransposeOp):
-        return Layout(source.offset, tuple(source.strides[a] for a in op.permutation.get_values()))
+        strides = tuple(source.strides[a] for a in op.permutation.get_values())
+        return replace(source, strides=strides)
     if isinstance(op, ReshapeOp):
         return _reshaped(source, shape_of(op.operands[0]), shape_of(value))
     offset = source.offset
+    shift = len(source.indices)
+    names = {
+        f"{dims.RUN_TIME}{k}": dims.symbol(f"{dims.RUN_TIME}{k + shift}")
+        for k in range(len(op.indices))
+    }
     for start, stride in zip(op.offsets.data, source.strides, strict=True):
+        start = dims.substitute(start, names) if shift else start
         offset = dims.add(offset, dims.mul(start, stride))
     steps = op.steps.get_values()
-    return Layout(offset, tuple(map(dims.scale, source.strides, steps)))
+    uses = tuple((op, 1 + k) for k in range(len(op.indices)))
+    return Layout(offset, tuple(map(dims.scale, source.strides, steps)), source.indices + uses)
 
 
 def _reshaped(source: Layout, old: Shape, new: Shape) -> Layout | None:
     """Contiguous memory takes any shape; other memory may gain and lose axes of size 1."""
     if source.is_contiguous(old):
-        return contiguous(new, source.offset)
+        return replace(source, strides=contiguous(new).strides)
     kept = [stride for size, stride in zip(old, source.strides, strict=True) if size != 1]
     if [s for s in old if s != 1] != [s for s in new if s != 1]:
         return None
     remaining = iter(kept)
-    return Layout(source.offset, tuple(1 if s == 1 else next(remaining) for s in new))
+    return replace(source, strides=tuple(1 if s == 1 else next(remaining) for s in new))

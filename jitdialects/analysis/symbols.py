@@ -96,6 +96,7 @@ class SymbolicFacts:
         low, high = self.interval(difference)
         if low > 0 or high < 0 or not _has_integer_solution(difference):
             raise error
+        self._refuse_run_time(difference)
         self._solve(x, y, difference)
         return self.resolve(x)
 
@@ -108,11 +109,16 @@ class SymbolicFacts:
             return
         if high < 0:
             raise error
+        self._refuse_run_time(difference)
         left, right = _sides(difference)
         if ("<=", left, right) not in self.guards:
             self.guards.append(("<=", left, right))
             self._resolved.clear()
             self._tighten(difference)
+
+    def is_settled(self, x: Dim) -> bool:
+        """Whether a guard can speak of `x`."""
+        return dims.is_settled(self.resolve(x))
 
     def require_representable(self, x: Dim, error: Exception) -> None:
         """Demand that `x`, and every part of it that does not follow int64's wrapping, is an int64;
@@ -125,6 +131,11 @@ class SymbolicFacts:
                 self.require_representable(argument, error)
         self.require_at_most(INT64_MIN, x, error)
         self.require_at_most(x, INT64_MAX, error)
+
+    def _refuse_run_time(self, difference: Dim) -> None:
+        """Guards are checked before the code runs."""
+        if not dims.is_settled(difference):
+            raise CompileError("a size or index depends on tensor data where it may not")
 
     # ---- equalities ----------------------------------------------------------------------------
 
@@ -185,7 +196,8 @@ class SymbolicFacts:
         low: Bound
         high: Bound
         if isinstance(atom, Symbol):
-            low, high = (INT64_MIN, INT64_MAX) if is_value_symbol(atom.name) else (0, MAX_SIZE)
+            any_value = is_value_symbol(atom.name) or atom.name.startswith(dims.RUN_TIME)
+            low, high = (INT64_MIN, INT64_MAX) if any_value else (0, MAX_SIZE)
         else:
             low, high = _function_interval(atom, *(self.interval(a) for a in atom.arguments))
         low, high = (

@@ -67,6 +67,15 @@ def symbol(name: str) -> Expr:
     return Expr(((Symbol(name), 1),))
 
 
+RUN_TIME = "_"
+"""How the names of run-time symbols begin: values that are known only while the code runs."""
+
+
+def is_settled(x: Dim) -> bool:
+    """Whether `x` is known before the code runs: no run-time symbol is in it."""
+    return isinstance(x, int) or not any(n.startswith(RUN_TIME) for n in symbols_of(x))
+
+
 def _build(terms: Mapping[Atom, int], constant: int) -> Dim:
     kept = sorted(((a, c) for a, c in terms.items() if c), key=lambda t: str(t[0]))
     return Expr(tuple(kept), constant) if kept else constant

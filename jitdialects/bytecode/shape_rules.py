@@ -40,6 +40,10 @@ class ShapeFacts(Protocol):
         """Demand x <= y, or raise `error` if it is known not to hold."""
         ...
 
+    def is_settled(self, x: Dim) -> bool:
+        """Whether `x` is known before the code runs, so that demands on it can be made."""
+        ...
+
 
 class ConcreteFacts:
     """The VM's answer: every size is a number."""
@@ -52,6 +56,9 @@ class ConcreteFacts:
     def require_at_most(self, x: Dim, y: Dim, error: Exception) -> None:
         if dims.evaluate(x, {}) > dims.evaluate(y, {}):
             raise error
+
+    def is_settled(self, x: Dim) -> bool:
+        return True
 
 
 Values: TypeAlias = Sequence[Dim | None]
@@ -149,13 +156,21 @@ def _dimension(size: int | OperandRef, values: Values, who: str) -> Dim:
     return value
 
 
+def _size(size: int | OperandRef, values: Values, who: str, facts: ShapeFacts) -> Dim:
+    """A size, which must be known before the code runs."""
+    value = _dimension(size, values, who)
+    if not facts.is_settled(value):
+        raise ShapeError(f"{who}: the size {size} depends on tensor data")
+    return value
+
+
 def reshape(
     who: str, shapes: Sequence[Shape], attributes: Attributes, values: Values, facts: ShapeFacts
 ) -> Shape:
     spec = attributes["shape"]
     assert isinstance(spec, ShapeSpec)
     source = shapes[0]
-    sizes = [_dimension(s, values, who) for s in spec.sizes]
+    sizes = [_size(s, values, who, facts) for s in spec.sizes]
     error = ShapeError(
         f"reshape: shape {shape_text(source)} has not as many elements as {shape_text(tuple(sizes))}"
     )
@@ -190,7 +205,7 @@ def broadcast_to(
     spec = attributes["shape"]
     assert isinstance(spec, ShapeSpec)
     source = shapes[0]
-    target = tuple(_dimension(s, values, who) for s in spec.sizes)
+    target = tuple(_size(s, values, who, facts) for s in spec.sizes)
     error = ShapeError(
         f"broadcast_to: shape {shape_text(source)} does not broadcast to {shape_text(target)}"
     )
@@ -227,12 +242,18 @@ def transpose(
 @dataclass(frozen=True)
 class AxisRange:
     """What one axis of the source gives: elements `start + step * i`, 0 <= i < size; `kept` is
-    False where an integer index removes the axis (size 1)."""
+    False where an integer index removes the axis (size 1).
+
+    `run_time` are the operands that say where the axis begins (and ends) where that is known only while
+    the code runs: an index, which may count from the end, or the start and stop of a slice, which must
+    be 0 <= start <= stop <= size of the axis, or else the code does not apply. `start` says nothing
+    then."""
 
     start: Dim
     size: Dim
     step: int
     kept: bool
+    run_time: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -281,6 +302,11 @@ def plan_index(
             axes.append(_at(who, entry, size, len(axes), values, facts))
             continue
         assert isinstance(entry, Slice)
+        late = _run_time_slice(who, entry, values, facts)
+        if late is not None:
+            result.append(len(axes))
+            axes.append(late)
+            continue
         start = _bound(entry.start, 0, size, values, who)
         stop = _bound(entry.stop, size, size, values, who)
         span = dims.add(dims.sub(stop, start), entry.step - 1)
@@ -291,8 +317,31 @@ def plan_index(
     return IndexPlan(tuple(axes), tuple(result))
 
 
+LONGEST = 2**62
+"""Differences of run-time bounds beyond this could wrap."""
+
+
+def _run_time_slice(who: str, entry: Slice, values: Values, facts: ShapeFacts) -> AxisRange | None:
+    """A slice with a bound that is not settled; its size must be. None for other slices."""
+    bounds = [b for b in (entry.start, entry.stop) if isinstance(b, OperandRef)]
+    known = [_dimension(b, values, who) for b in bounds]
+    if all(map(facts.is_settled, known)):
+        return None
+    size = dims.sub(known[-1], known[0])
+    error = ShapeError(f"{who}: the size of the slice [{entry}] depends on tensor data")
+    if len(bounds) < 2 or not facts.is_settled(size):
+        raise error
+    facts.require_at_most(-LONGEST, size, error)
+    facts.require_at_most(size, LONGEST, error)
+    count = dims.floordiv(dims.add(size, entry.step - 1), entry.step)
+    run_time = tuple(b.position for b in bounds)
+    return AxisRange(0, dims.maximum(count, 0), entry.step, True, run_time)
+
+
 def _at(who: str, entry: At, size: Dim, axis: int, values: Values, facts: ShapeFacts) -> AxisRange:
     index = _dimension(entry.index, values, who)
+    if isinstance(entry.index, OperandRef) and not facts.is_settled(index):
+        return AxisRange(0, 1, 1, False, (entry.index.position,))
     error = OutOfBoundsError(f"{who}: index {index} is out of range for axis {axis} of size {size}")
     facts.require_at_most(dims.scale(size, -1), index, error)
     facts.require_at_most(dims.add(index, 1), size, error)

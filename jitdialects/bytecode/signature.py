@@ -124,6 +124,6 @@ def _size(cursor: Cursor) -> Dim:
     name = cursor.take("name")
     if _VALUE_SYMBOL.fullmatch(name):
         raise cursor.error(f"a size may not be called '{name}', the value of an argument is", here)
-    if "." in name or name in dims.FUNCTIONS:
+    if "." in name or name in dims.FUNCTIONS or name.startswith(dims.RUN_TIME):
         raise cursor.error(f"'{name}' cannot be the name of a size", here)
     return dims.symbol(name)

@@ -110,6 +110,9 @@ class TraceFacts:
         if isinstance(x, int) and isinstance(y, int) and x > y:
             raise error
 
+    def is_settled(self, x: Dim) -> bool:
+        return True
+
 
 @dataclass
 class OpenBlock:

@@ -426,6 +426,10 @@ class CFunction:
         self.braced(f"if ({self.value(op.cond)})", lambda: to(op.then_block, op.then_arguments))
         to(op.else_block, op.else_arguments)
 
+    def asserts(self, op: Operation) -> None:
+        """A function that cannot go on returns; its caller tells by its results that are missing."""
+        self.put(f"if (!{self.value(op.operands[0])}) return;")
+
     def returns(self, op: Operation) -> None:
         if op.operands:
             raise self.refuse(op, "a kernel returns nothing but writes to memrefs")
@@ -453,6 +457,7 @@ nearbyint nearbyintf signbit sqrt sqrtf trunc truncf y0 y1 yn
 """
 _RESERVED = frozenset(_TAKEN_IN_C.split())
 _STATEMENTS: dict[str, Callable[[CFunction, Operation], None]] = {
+    "cf.assert": CFunction.asserts,
     "cf.br": CFunction.jump,
     "cf.cond_br": CFunction.jump_if,
     "func.return": CFunction.returns,

@@ -108,7 +108,8 @@ def _return(op: Operation, c: Conversion) -> None:
             at = {"position": DenseArrayBase.from_list(i64, [index])}
             struct = c.emit(llvm.InsertValueOp, (struct, value), struct_type, at)
         values = [struct]
-    c.emit_effect(llvm.ReturnOp, values)
+    made = c.emit_effect(llvm.ReturnOp, values)
+    made.attributes.update(op.attributes)
     c.replace(op)
 
 

@@ -45,9 +45,10 @@ from xdsl.utils.exceptions import PassFailedException
 
 from jitdialects.analysis.inference import Fact, Held, Inferred, Source, Step, infer
 from jitdialects.analysis.symbols import SymbolicFacts
+from jitdialects.bytecode import dims
 from jitdialects.bytecode import signature as signatures
 from jitdialects.bytecode.attributes import Attributes, IndexSpec, Ints
-from jitdialects.bytecode.dims import Shape, symbols_of
+from jitdialects.bytecode.dims import Dim, Shape, symbols_of
 from jitdialects.bytecode.dtypes import BOOL, INT64, DType
 from jitdialects.bytecode.inlining import inline_calls
 from jitdialects.bytecode.operators import OPERATORS, Kind
@@ -58,6 +59,7 @@ from jitdialects.dialects.constants import CONSTANT, constant_op
 from jitdialects.dialects.tssa import (
     ELEMENTWISE_OPS,
     BroadcastOp,
+    CheckBoundsOp,
     ExtractOp,
     InsertOp,
     MatmulOp,
@@ -351,30 +353,43 @@ class _Emitter:
         values = [None if v is None else self.facts.resolve(v) for v in known]
         return plan_index(step.instruction.opcode, whole, spec, values, self.facts)
 
-    def _region(self, plan: IndexPlan) -> tuple[Shape, dict[str, Attribute]]:
-        """The selected part with all axes of the whole, and the properties that say where it
-        lies."""
+    def _region(
+        self, step: Step, plan: IndexPlan, whole: Shape
+    ) -> tuple[Shape, list[SSAValue], dict[str, Attribute]]:
+        """The selected part with all axes of the whole, the run-time values that say where it begins,
+        and the properties that say where it lies. Checks are emitted."""
         part = self.facts.resolve_shape(tuple(a.size for a in plan.axes))
-        offsets = DimsAttr(self.facts.resolve_shape(tuple(a.start for a in plan.axes)))
+        indices: list[SSAValue] = []
+        offsets: list[Dim] = []
+        for axis, size in zip(plan.axes, whole, strict=True):
+            values = [self.value(step.operands[k]) for k in axis.run_time]
+            if not values:
+                offsets.append(self.facts.resolve(axis.start))
+                continue
+            lower, upper = (0, size) if axis.kept else (dims.scale(size, -1), dims.sub(size, 1))
+            self.block.add_op(CheckBoundsOp(values, lower, upper))
+            start = dims.symbol(f"{dims.RUN_TIME}{len(indices)}")
+            indices.append(values[0])
+            offsets.append(start if axis.kept else dims.apply("wrap", start, size))
         steps = DenseArrayBase.from_list(i64, [a.step for a in plan.axes])
-        return part, {"offsets": offsets, "steps": steps}
+        return part, indices, {"offsets": DimsAttr(tuple(offsets)), "steps": steps}
 
     def _getitem(self, step: Step, value: SSAValue, whole: Shape, result: Fact) -> SSAValue:
         plan = self._plan(step, whole)
-        part, properties = self._region(plan)
+        part, indices, properties = self._region(step, plan, whole)
         if part != whole:
-            value = self.emit(ExtractOp, [value], self.type(result.dtype, part), **properties)
+            value = self.emit(ExtractOp, [value, *indices], self.type(result.dtype, part), **properties)
         return self.reshaped(value, result.dtype, part, self.facts.resolve_shape(result.shape))
 
     def _setitem(self, step: Step, result: Fact) -> SSAValue:
         target, stored = step.operands[:2]
         whole = self.facts.resolve_shape(result.shape)
         plan = self._plan(step, whole)
-        part, properties = self._region(plan)
+        part, indices, properties = self._region(step, plan, whole)
         selected = self.facts.resolve_shape(plan.shape)
         value = self.use(stored, step.uses[1], selected)
         value = self.reshaped(value, result.dtype, selected, part)
-        operands = [self.use(target, step.uses[0]), value]
+        operands = [self.use(target, step.uses[0]), value, *indices]
         return self.emit(InsertOp, operands, self.type(result.dtype, whole), **properties)
 
     # ---- control flow --------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
-from typing import cast
+from typing import Protocol, cast
 
 from xdsl.dialects import arith, memref
 from xdsl.dialects.arith import CMPI_COMPARISON_OPERATIONS
@@ -36,7 +36,7 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.utils.exceptions import PassFailedException
 
 from jitdialects.bytecode import dims
-from jitdialects.bytecode.dims import Apply, Atom, Dim, Shape, Symbol
+from jitdialects.bytecode.dims import Apply, Atom, Dim, Expr, Shape, Symbol, is_settled
 from jitdialects.dialects.interned import INDEX, i32_array, i64_array, index_attr
 from jitdialects.dialects.loop import NestOp, YieldOp
 from jitdialects.dialects.tssa_types import DimsAttr
@@ -99,6 +99,18 @@ def memref_of(buffer: SSAValue) -> MemRefType[Attribute]:
     type = buffer.type
     assert isinstance(type, MemRefType)
     return cast("MemRefType[Attribute]", type)
+
+
+class Make(Protocol):
+    """`Emitter.emit` or `Emitter.top`."""
+
+    def __call__(
+        self,
+        kind: type[Operation],
+        operands: Sequence[SSAValue],
+        result: Attribute,
+        properties: Mapping[str, Attribute] | None = None,
+    ) -> SSAValue: ...
 
 
 class Emitter:
@@ -234,37 +246,51 @@ class Emitter:
         self._sizes[Symbol(symbol)] = value
 
     def size(self, size: Dim) -> SSAValue:
-        """The value of an expression, of type index."""
+        """The value of an expression, of type index, at the top of the function."""
         if isinstance(size, int):
             return self.index(size)
         if size not in self._sizes:
-            total: SSAValue | None = None
-            for atom, coefficient in size.terms:
-                term = self._atom(atom)
-                if coefficient != 1:
-                    term = self._arith(arith.MuliOp, term, self.index(coefficient), WRAP)
-                total = term if total is None else self._arith(arith.AddiOp, total, term, WRAP)
-            assert total is not None
-            if size.constant:
-                total = self._arith(arith.AddiOp, total, self.index(size.constant), WRAP)
-            self._sizes[size] = total
+            terms = [(self._atom(atom), coefficient) for atom, coefficient in size.terms]
+            self._sizes[size] = self._sum(terms, size.constant, self.top)
         return self._sizes[size]
 
-    def _arith(
-        self,
-        kind: type[Operation],
-        left: SSAValue,
-        right: SSAValue,
-        properties: Mapping[str, Attribute] | None = None,
+    def size_here(self, size: Dim, run_time: Mapping[str, SSAValue]) -> SSAValue:
+        """The value of an expression over run-time symbols, whose values of type index are `run_time`, at
+        the current place; what is settled stands at the top."""
+        if isinstance(size, int) or is_settled(size):
+            return self.size(size)
+        terms = [(self._atom_here(a, run_time), coefficient) for a, coefficient in size.terms]
+        return self._sum(terms, size.constant, self.emit)
+
+    def _sum(
+        self, terms: Sequence[tuple[SSAValue, int]], constant: int, make: Make
     ) -> SSAValue:
-        return self.top(kind, (left, right), INDEX, properties)
+        total: SSAValue | None = None
+        for term, coefficient in terms:
+            if coefficient != 1:
+                term = make(arith.MuliOp, (term, self.index(coefficient)), INDEX, WRAP)
+            total = term if total is None else make(arith.AddiOp, (total, term), INDEX, WRAP)
+        assert total is not None
+        if constant:
+            total = make(arith.AddiOp, (total, self.index(constant)), INDEX, WRAP)
+        return total
 
     def _atom(self, atom: Atom) -> SSAValue:
         if atom not in self._sizes:
             self._sizes[atom] = (
-                self._symbol(atom.name) if isinstance(atom, Symbol) else self._apply(atom)
+                self._symbol(atom.name)
+                if isinstance(atom, Symbol)
+                else self._apply(atom, [self.size(a) for a in atom.arguments], self.top)
             )
         return self._sizes[atom]
+
+    def _atom_here(self, atom: Atom, run_time: Mapping[str, SSAValue]) -> SSAValue:
+        if is_settled(Expr(((atom, 1),))):
+            return self._atom(atom)
+        if isinstance(atom, Symbol):
+            return run_time[atom.name]
+        arguments = [self.size_here(a, run_time) for a in atom.arguments]
+        return self._apply(atom, arguments, self.emit)
 
     def _symbol(self, name: str) -> SSAValue:
         if name not in self._sources:
@@ -280,39 +306,39 @@ class Emitter:
             value = self.top(memref.LoadOp, (value,), i64)
         return self.top(arith.IndexCastOp, (value,), INDEX)
 
-    def _apply(self, atom: Apply) -> SSAValue:
+    def _apply(self, atom: Apply, arguments: Sequence[SSAValue], make: Make) -> SSAValue:
         """Each of `dims.FUNCTIONS`."""
-        left, right = (self.size(a) for a in atom.arguments)
+        left, right = arguments
         match atom.function:
             case "min":
-                return self._arith(arith.MinSIOp, left, right)
+                return make(arith.MinSIOp, (left, right), INDEX)
             case "max":
-                return self._arith(arith.MaxSIOp, left, right)
+                return make(arith.MaxSIOp, (left, right), INDEX)
             case "mul":
-                return self._arith(arith.MuliOp, left, right, WRAP)
+                return make(arith.MuliOp, (left, right), INDEX, WRAP)
             case "wrap":
-                negative = self._below_zero(left)
-                wrapped = self._arith(arith.AddiOp, left, right, WRAP)
-                return self.top(SelectOp, (negative, wrapped, left), INDEX)
+                wrapped = make(arith.AddiOp, (left, right), INDEX, WRAP)
+                return make(SelectOp, (self._below_zero(left, make), wrapped, left), INDEX)
             case "floordiv":
-                return self._floordiv(left, right, atom.arguments[1])
+                return self._floordiv(left, right, atom.arguments[1], make)
             case _:
                 raise PassFailedException(f"size function '{atom.function}' has no lowering")
 
-    def _below_zero(self, value: SSAValue) -> SSAValue:
-        return self.top(CmpiOp, (value, self.index(0)), i1, PREDICATES["slt"])
+    def _below_zero(self, value: SSAValue, make: Make) -> SSAValue:
+        return make(CmpiOp, (value, self.index(0)), i1, PREDICATES["slt"])
 
-    def _floordiv(self, left: SSAValue, right: SSAValue, divisor: Dim) -> SSAValue:
+    def _floordiv(self, left: SSAValue, right: SSAValue, divisor: Dim, make: Make) -> SSAValue:
         """Floor division by a divisor that guards keep positive. A divisor that is not a constant is at
         least 1 here in any case: a division by zero would be a signal, not an exception."""
         if isinstance(divisor, int) and divisor & (divisor - 1) == 0:
-            return self._arith(arith.ShRSIOp, left, self.index(divisor.bit_length() - 1))
+            shift = self.index(divisor.bit_length() - 1)
+            return make(arith.ShRSIOp, (left, shift), INDEX)
         if not isinstance(divisor, int):
-            right = self._arith(arith.MaxSIOp, right, self.index(1))
-        quotient = self._arith(arith.DivSIOp, left, right)
-        rest = self._arith(arith.RemSIOp, left, right)
-        below = self._arith(arith.AddiOp, quotient, self.index(-1), WRAP)
-        return self.top(SelectOp, (self._below_zero(rest), below, quotient), INDEX)
+            right = make(arith.MaxSIOp, (right, self.index(1)), INDEX)
+        quotient = make(arith.DivSIOp, (left, right), INDEX)
+        rest = make(arith.RemSIOp, (left, right), INDEX)
+        below = make(arith.AddiOp, (quotient, self.index(-1)), INDEX, WRAP)
+        return make(SelectOp, (self._below_zero(rest, make), below, quotient), INDEX)
 
 
 def _number(type: Attribute, value: float) -> Attribute:

@@ -200,9 +200,9 @@ class Conversion:
         operands: Sequence[SSAValue],
         properties: Mapping[str, Attribute] = {},
         successors: Sequence[Block] = (),
-    ) -> None:
+    ) -> Operation:
         """Create an operation without result in front of the current one."""
-        self._insert(kind, operands, (), properties, successors)
+        return self._insert(kind, operands, (), properties, successors)
 
     def _insert(
         self,

@@ -6,7 +6,7 @@
     llvm.func @jd_entry(%slots: !llvm.ptr) -> i32 {
       %p = llvm.getelementptr %slots[1] : (!llvm.ptr) -> !llvm.ptr, i64
       %size = llvm.load %p {alignment = 8 : i64} : !llvm.ptr -> i64
-      ...                                       // the body of @main; each return gives 0
+      ...                     // the body of @main; each return gives 0, or its `jd.status`
     }
 
 This is the kernel ABI, version 2 (docs/architecture.md): the function itself is turned into the entry, so
@@ -42,6 +42,7 @@ from jitdialects.dialects.interned import i32_array, integer_attr
 from jitdialects.lowering.convert_func_to_llvm import ABI
 from jitdialects.lowering.llvm_conversion import PTR
 from jitdialects.lowering.llvm_outline_parallel import CONTEXT
+from jitdialects.lowering.lower_scf_to_cf import STATUS
 
 ARENA = "tssa.arena"
 ENTRY = "jd_entry"
@@ -134,12 +135,13 @@ def _load_arguments(entry: Block, sources: Sequence[Source]) -> None:
         entry.erase_arg(argument)
 
 
-def _return_zero(block: Block) -> None:
+def _return_status(block: Block) -> None:
+    """Return the `jd.status` that the return says, or 0."""
     last = block.last_op
     if last is None or last.name != "llvm.return":
         return
-    zero = llvm.ConstantOp(IntegerAttr(0, i32), i32)
-    block.insert_ops_before([zero, llvm.ReturnOp(zero.results[0])], last)
+    status = llvm.ConstantOp(last.attributes.get(STATUS, IntegerAttr(0, i32)), i32)
+    block.insert_ops_before([status, llvm.ReturnOp(status.results[0])], last)
     block.erase_op(last)
 
 
@@ -157,7 +159,7 @@ def make_packed_entry(function: llvm.FuncOp, name: str) -> None:
     assert entry is not None
     _load_arguments(entry, argument_sources(names, ARENA in function.attributes))
     for block in function.body.blocks:
-        _return_zero(block)
+        _return_status(block)
     function.sym_name = StringAttr(name)
     function.function_type = llvm.LLVMFunctionType([PTR], i32)
     function.linkage = llvm.LinkageAttr("external")

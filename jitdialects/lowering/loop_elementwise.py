@@ -27,7 +27,7 @@ from jitdialects.dialects.loop import PARALLEL
 from jitdialects.dialects.tssa import GroupOp, InsertOp, SizeOp
 from jitdialects.dialects.tssa_types import shape_of, tensor_of
 from jitdialects.errors import CompileError
-from jitdialects.lowering.emitter import IDENTITY, WRAP, Emitter, collapse, memref_of
+from jitdialects.lowering.emitter import IDENTITY, INDEX, WRAP, Emitter, collapse, memref_of
 from jitdialects.lowering.scalar_rules import emit_scalar
 
 MAX_TABLE = 256
@@ -173,12 +173,16 @@ def over(at: Emitter, shape: Shape) -> tuple[list[SSAValue], list[SSAValue], lis
 def lower_insert(at: Emitter, group: GroupOp, op: InsertOp) -> None:
     """Copy the whole, unless the result takes its place, then write the part."""
     outer = Body(at, group).outer
-    whole, part = (outer[v] for v in op.operands)
+    whole, part, *values = (outer[v] for v in op.operands)
     out = group.outs[0]
     if whole is not out:
         with at.nest(*over(at, shape_of(op.operands[0]))) as indices:
             at.store(at.load(whole, indices), out, indices)
-    offsets = [at.size(offset) for offset in op.offsets.data]
+    run_time = {
+        f"{dims.RUN_TIME}{k}": at.emit(arith.IndexCastOp, (load_element(at, v, ()),), INDEX)
+        for k, v in enumerate(values)
+    }
+    offsets = [at.size_here(offset, run_time) for offset in op.offsets.data]
     steps = op.steps.get_values()
     with at.nest(*over(at, shape_of(op.operands[1]))) as indices:
         target: list[SSAValue] = []

@@ -13,7 +13,13 @@
 
 xDSL's `convert-scf-to-cf` tests at the top, as MLIR does, and relies on LLVM to rotate the loop; no LLVM
 pass that would runs here. The first test is left out where both bounds are constants that enter the loop.
-One walk. Lowers `scf.for` and `scf.if`; leaves other operations of `scf`, and what is inside them.
+
+    cf.assert %ok, "..."                  ->    cf.cond_br %ok, ^after, ^failed
+                                              ^failed:
+                                                func.return {jd.status = 1 : i32}
+
+One walk. Lowers `scf.for`, `scf.if` and `cf.assert`; leaves other operations of `scf`, and what is inside
+them, and an assertion in a function that returns something.
 """
 
 from __future__ import annotations
@@ -22,14 +28,17 @@ from collections.abc import Sequence
 
 from xdsl.context import Context
 from xdsl.dialects.arith import AddiOp, IntegerOverflowAttr
-from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i1, i64
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i1, i32, i64
 from xdsl.dialects.cf import BranchOp, ConditionalBranchOp
+from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 
 from jitdialects.dialects.interned import i32_array
 from jitdialects.dialects.upstream import CmpiOp
 
+STATUS = "jd.status"
+"""Attribute of a return: what the packed entry gives instead of 0."""
 _SIGNED_LESS_THAN = IntegerAttr(2, i64)
 _WRAPS = {"overflowFlags": IntegerOverflowAttr("none")}
 
@@ -140,7 +149,33 @@ def lower_if(op: Operation) -> Block:
     return after
 
 
-_LOWER = {"scf.for": lower_for, "scf.if": lower_if}
+def lower_assert(op: Operation) -> Block:
+    """Lower one `cf.assert` of a function that returns nothing: where it fails, the function returns with
+    `jd.status`, which `llvm-emit-packed-entry` hands on. Returns the block after it."""
+    condition = op.operands[0]
+    before, after = _split(op)
+    exit = ReturnOp()
+    exit.attributes[STATUS] = IntegerAttr(1, i32)
+    failed = Block([exit])
+    region = after.parent_region()
+    assert region is not None
+    region.insert_block_before(failed, after)  # the last block is where a loop goes on
+    _conditional_branch(before, condition, (after, ()), (failed, ()))
+    op.erase()
+    return after
+
+
+def is_kept(op: Operation) -> bool:
+    """An assertion whose failure has no way out: its function has results."""
+    if op.name != "cf.assert":
+        return False
+    function = op.parent_op()
+    while function is not None and not isinstance(function, FuncOp):
+        function = function.parent_op()
+    return function is None or len(function.function_type.outputs) > 0
+
+
+_LOWER = {"scf.for": lower_for, "scf.if": lower_if, "cf.assert": lower_assert}
 
 
 def lower_region(region: Region) -> None:
@@ -150,7 +185,7 @@ def lower_region(region: Region) -> None:
         while op is not None:
             for inner in op.regions:
                 lower_region(inner)
-            lower = _LOWER.get(op.name)
+            lower = None if is_kept(op) else _LOWER.get(op.name)
             op = lower(op).first_op if lower is not None else op.next_op
 
 

@@ -19,10 +19,12 @@ an argument; never changes a group's body.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from functools import reduce
+from itertools import pairwise
 
 from xdsl.context import Context
-from xdsl.dialects import memref
+from xdsl.dialects import arith, memref
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
     ArrayAttr,
@@ -33,9 +35,10 @@ from xdsl.dialects.builtin import (
     StridedLayoutAttr,
     TensorType,
     UnitAttr,
+    i1,
     i8,
 )
-from xdsl.dialects.cf import BranchOp, ConditionalBranchOp
+from xdsl.dialects.cf import AssertOp, BranchOp, ConditionalBranchOp
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
@@ -43,12 +46,12 @@ from xdsl.utils.exceptions import PassFailedException
 
 from jitdialects.analysis.layout import Layout, contiguous, layout_of
 from jitdialects.analysis.storage import Edge, Root, Storage, StoragePlan, is_view
-from jitdialects.bytecode.dims import Dim, Shape
+from jitdialects.bytecode.dims import RUN_TIME, Dim, Shape, is_settled
 from jitdialects.dialects.interfaces import Contraction, Reduction, has_trait, name_of
 from jitdialects.dialects.loop import NOALIAS
-from jitdialects.dialects.tssa import GroupOp, YieldOp
+from jitdialects.dialects.tssa import CheckBoundsOp, GroupOp, YieldOp
 from jitdialects.dialects.tssa_types import DimsAttr, buffer_element_type, shape_of, tensor_of
-from jitdialects.lowering.emitter import DIMS, IDENTITY, Emitter, memref_of, memref_type
+from jitdialects.lowering.emitter import DIMS, IDENTITY, INDEX, Emitter, memref_of, memref_type
 
 ARENA = "tssa.arena"
 """Attribute of a function: the bytes of temporaries that its last argument must have."""
@@ -78,7 +81,8 @@ def check_groups(function: FuncOp) -> None:
     """Refuse what is not in a group, a view, or control flow."""
     for block in function.body.blocks:
         for op in block.ops:
-            if op.name.startswith("tssa.") and op.name != "tssa.group" and not is_view(op):
+            known = op.name in ("tssa.group", "tssa.check_bounds") or is_view(op)
+            if op.name.startswith("tssa.") and not known:
                 raise PassFailedException(
                     f"tssa-bufferize: {op.name} is not in a tssa.group; run tssa-fuse first"
                 )
@@ -191,6 +195,8 @@ class Bufferizer:
         self.buffers: dict[SSAValue, SSAValue] = {}
         self.casts: dict[tuple[Storage, Shape, Layout], SSAValue] = {}
         self.bound: set[int] = set()
+        self.indices: dict[tuple[Operation, int], SSAValue] = {}
+        """The run-time values of views, as they are at the operation that takes them."""
 
     def run(self) -> None:
         """Replace the arguments, then each operation."""
@@ -297,24 +303,35 @@ class Bufferizer:
         base_shape = shape_of(fixed.tensor)
         if shape == base_shape and layout == contiguous(shape) and fixed.value not in self.strided:
             return base
+        if not is_settled(layout.offset):
+            return self._reinterpret(base, shape, layout)
         key = storage, shape, layout
         if key not in self.casts:
             self.casts[key] = self._reinterpret(base, shape, layout)
         return self.casts[key]
 
     def _reinterpret(self, base: SSAValue, shape: Shape, layout: Layout) -> SSAValue:
+        settled = layout.offset if is_settled(layout.offset) else 0
         offset, sizes, strides = (
             [x if isinstance(x, int) else self.at.size(x) for x in xs]
-            for xs in ((layout.offset,), shape, layout.strides)
+            for xs in ((settled,), shape, layout.strides)
         )
         plain = layout.offset == 0 and layout == contiguous(shape)
         form = StridedLayoutAttr([_known(s) for s in layout.strides], _known(layout.offset))
         static = tuple(s if isinstance(s, int) else DYNAMIC_INDEX for s in shape)
         element = memref_of(base).get_element_type()
         type = memref_type(element, static, IDENTITY if plain else form)
+        if not is_settled(layout.offset):
+            offset = [self.at.size_here(layout.offset, self._run_time(layout))]
         cast = memref.ReinterpretCastOp.from_dynamic(base, offset, sizes, strides, type)
-        self.at.insert_at_top(cast)
+        if is_settled(layout.offset):
+            self.at.insert_at_top(cast)
+        else:
+            self.at.insert(cast)
         return cast.results[0]
+
+    def _run_time(self, layout: Layout) -> dict[str, SSAValue]:
+        return {f"{RUN_TIME}{k}": self.indices[use] for k, use in enumerate(layout.indices)}
 
     def _bind_strides(self, number: int, argument: SSAValue) -> None:
         """Give the symbols of `layout.strided_argument` their values."""
@@ -339,6 +356,9 @@ class Bufferizer:
                 self.at.insert(GroupOp(ins, outs, [], op.detach_region(op.body)))
             case "tensor.extract":
                 self._rewrite_extract(op)
+            case "tssa.check_bounds":
+                assert isinstance(op, CheckBoundsOp)
+                self._rewrite_check(op)
             case "func.return":
                 for edge in self.plan.edges_of(self._block_of(op)):
                     self._copy(edge)
@@ -354,7 +374,30 @@ class Bufferizer:
             case _ if not op.name.startswith("tssa."):
                 self._keep(op)
             case _:
-                pass  # a view: made where a buffer of it is asked for
+                self._rewrite_view(op)
+
+    def _rewrite_view(self, op: Operation) -> None:
+        """Most views are made at the top, when a buffer of them is asked for. Where a run-time value says
+        where it lies, the view is made here: that value may be gone later."""
+        layout = layout_of(op.results[0], self.strided)
+        if layout is None or not layout.indices:
+            return
+        for use in layout.indices:
+            if use[0] is op:
+                value = self._scalar(op.operands[use[1]])
+                self.indices[use] = self.at.emit(arith.IndexCastOp, (value,), INDEX)
+        self.buffer(op.results[0])
+
+    def _rewrite_check(self, op: CheckBoundsOp) -> None:
+        """One `cf.assert` that the values ascend from the lower to the upper bound."""
+        values = [
+            self.at.emit(arith.IndexCastOp, (self._scalar(v),), INDEX) for v in op.arguments
+        ]
+        (lower,), (upper,) = op.lower.data, op.upper.data
+        values = [self.at.size(lower), *values, self.at.size(upper)]
+        ascends = [self.at.compare("sle", a, b) for a, b in pairwise(values)]
+        holds = reduce(lambda a, b: self.at.emit(arith.AndIOp, (a, b), i1), ascends)
+        self.at.insert(AssertOp(holds, "an index or slice reaches out of its array"))
 
     def _keep(self, op: Operation) -> None:
         """Leave an operation that is about neither tensors nor buffers as it is: a constant."""
@@ -365,13 +408,18 @@ class Bufferizer:
 
     def _rewrite_extract(self, op: Operation) -> None:
         """Read one element of a tensor for control flow."""
-        buffer = self.buffer(op.operands[0])
-        element = buffer
-        if isinstance(buffer.type, MemRefType):
-            element = self.at.load(buffer, op.operands[1:])
-            if element.type == i8:
-                element = self.at.compare("ne", element, self.at.constant(i8, 0))
+        element = self._scalar(op.operands[0], op.operands[1:])
         op.results[0].replace_all_uses_with(element)
+
+    def _scalar(self, tensor: SSAValue, indices: Sequence[SSAValue] = ()) -> SSAValue:
+        """One element of a tensor as a value."""
+        buffer = self.buffer(tensor)
+        if not isinstance(buffer.type, MemRefType):
+            return buffer
+        element = self.at.load(buffer, indices)
+        if element.type == i8:
+            element = self.at.compare("ne", element, self.at.constant(i8, 0))
+        return element
 
     def _block_of(self, op: Operation) -> Block:
         block = op.parent

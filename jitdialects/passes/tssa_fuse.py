@@ -68,7 +68,7 @@ class Candidate:
 
 def is_computing(op: Operation) -> bool:
     """Whether `op` ends in a group: it writes a buffer of its own, unlike reshape, transpose, extract."""
-    if not op.name.startswith("tssa.") or op.name in ("tssa.group", "tssa.yield"):
+    if not op.name.startswith("tssa.") or op.name == "tssa.group" or not op.results:
         return False
     return not has_trait(op, ShapeOnly) or op.name == "tssa.broadcast"
 

@@ -254,7 +254,7 @@ def extract_everything(op: Operation) -> SSAValue | None:
 
 def insert_everything(op: Operation) -> SSAValue | None:
     """x with x[:] = y is y."""
-    whole, part = op.operands
+    whole, part = op.operands[:2]
     return part if _covers_everything(op, whole, part) else None
 
 

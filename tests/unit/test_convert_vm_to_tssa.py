@@ -242,24 +242,51 @@ def test_an_index_that_may_wrap_is_guarded() -> None:
     agrees(source, module, np.arange(6, dtype=np.float32), 2)
 
 
-def test_a_value_that_changes_around_a_loop_is_unknown() -> None:
+@pytest.mark.parametrize("index", ["$1:", "0:$1", "$1:4"])
+def test_a_size_that_changes_around_a_loop_is_refused(index: str) -> None:
     source = program(
         """
 ^entry:
   %2 = const #0
   br ^head
 ^head:
-  %3 = getitem %0, %2 {index = [$1]}
+  %3 = getitem %0, %2 {index = [INDEX]}
   %4 = const #1
   %2 = add %2, %4
   %5 = less %2, %1
   cond_br %5, ^head, ^exit
 ^exit:
   return %3
-"""
+""".replace("INDEX", index)
     )
     with pytest.raises(CompileError, match="depends on tensor data"):
         convert(source, "main(f32[8], int)")
+
+
+@pytest.mark.parametrize("index", ["$1", "$1:$2", "$1:$2:2"])
+@pytest.mark.parametrize("sizes", ["8", "n"])
+def test_an_index_that_changes_around_a_loop_is_an_operand(index: str, sizes: str) -> None:
+    source = program(
+        """
+^entry:
+  %2 = const #0
+  br ^head
+^head:
+  %4 = const #1
+  %6 = add %2, %4
+  %6 = add %6, %4
+  %3 = getitem %0, %2, %6 {index = [INDEX]}
+  %2 = add %2, %4
+  %5 = less %2, %1
+  cond_br %5, ^head, ^exit
+^exit:
+  return %3
+""".replace("INDEX", index)
+    )
+    module = convert(source, f"main(f32[{sizes}], int)")
+    assert "tssa.check_bounds" in str(module) and not guards(module)
+    for last in (1, 5, 7):
+        agrees(source, module, np.arange(8, dtype=np.float32), last)
 
 
 def test_errors_carry_the_location_of_the_instruction() -> None:
