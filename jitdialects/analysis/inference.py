@@ -351,8 +351,8 @@ def constant_fact(constant: Constant) -> Fact:
 
 
 def _is_integer(fact: Fact) -> bool:
-    """Whether the value is one int64."""
-    return fact.shape == () and all(d.name == "int64" for d in fact.dtypes)
+    """Whether the value is one integer."""
+    return fact.shape == () and all(d.is_integer for d in fact.dtypes)
 
 
 # ---- dtypes ------------------------------------------------------------------------------------

@@ -362,7 +362,7 @@ class _Emitter:
         indices: list[SSAValue] = []
         offsets: list[Dim] = []
         for axis, size in zip(plan.axes, whole, strict=True):
-            values = [self.value(step.operands[k]) for k in axis.run_time]
+            values = [self.use(step.operands[k], INT64) for k in axis.run_time]
             if not values:
                 offsets.append(self.facts.resolve(axis.start))
                 continue

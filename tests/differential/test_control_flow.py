@@ -120,6 +120,11 @@ CASES: dict[str, tuple[Callable[..., object], str, list[Callable[[], tuple[objec
         "f32[m,n], i64[k]",
         [lambda k=k: (floats(9, 5), RNG.integers(-9, 9, k)) for k in (0, 1, 9)],
     ),
+    "gather by int32": (
+        gather,
+        "f32[m,n], i32[k]",
+        [lambda k=k: (floats(9, 5), RNG.integers(-9, 9, k).astype(np.int32)) for k in (0, 9)],
+    ),
     "windows": (windows, "f32[n], int", [lambda n=n: (floats(70), n) for n in (-1, 0, 1, 64)]),
     "outer": (
         outer,
