@@ -223,6 +223,189 @@ def test_case_47_a_fused_shift_is_arithmetic() -> None:
     assert result.tolist() == [-1] * 5
 
 
+@pytest.mark.parametrize("element", ["f64", "i32"])
+def test_case_25_false_times_what_is_wider(element: str) -> None:
+    """jax-ml/jax#12233: bool is cast to what it meets, so NaN * False is NaN; 5 * False is 0."""
+
+    def body(main: FunctionBuilder) -> None:
+        main.returns(main.apply("multiply", *main.parameters))
+
+    x = np.array([np.nan, 1.5, np.inf]) if element == "f64" else np.array([5, -1, 7], np.int32)
+    flags = np.array([False, True, False])
+    (result,) = everywhere([x, flags], f"{element}[n], bool[n]", body)
+    assert result.dtype == x.dtype
+    want = [np.nan, 1.5, np.nan] if element == "f64" else [0, -1, 0]
+    np.testing.assert_array_equal(result, want)
+
+
+def test_case_44_shifts_past_the_width_of_int32() -> None:
+    """pytorch/pytorch#143555: 1000 >> 32 is 0 in int32, constant or not."""
+    counts = (31, 32, 63, 64, 65, 100, -1)
+
+    def body(main: FunctionBuilder) -> None:
+        x, y = main.parameters
+        constants = [main.constant(c) for c in counts]
+        main.returns(
+            main.apply("right_shift", x, y),
+            main.apply("left_shift", x, y),
+            *(main.apply("right_shift", x, c) for c in constants),
+            *(main.apply("left_shift", x, c) for c in constants),
+        )
+
+    for number, sign in ((1001, 0), (-1000, -1)):
+        x = np.full(7, number, np.int32)
+        results = everywhere([x, np.array(counts, np.int32)], "i32[n], i32[n]", body)
+        assert all(r.dtype == np.int32 for r in results)
+        right, left, *by_constants = results
+        assert right.tolist() == [sign] * 7
+        smallest = -(2**31) if number % 2 else 0
+        assert left.tolist() == [smallest, *[0] * 6]
+        assert [r[0] for r in by_constants] == [*right, *left]
+
+
+def test_case_46_shifts_of_int64_into_int32() -> None:
+    """pytorch/pytorch#118265: the shift is that of int64, whatever becomes of its result."""
+
+    def body(main: FunctionBuilder) -> None:
+        shifted = main.apply("right_shift", *main.parameters)
+        main.returns(main.apply("cast", shifted, dtype="int32"))
+
+    x = np.array([2**40 + 7, -(2**40), -1, 2**63 - 1, -(2**63), 5, -9])
+    counts = np.array([3, 35, 63, 2**40, -(2**63), -1, 2], np.int64)
+    (result,) = everywhere([x, counts], "i64[n], i64[n]", body)
+    wide = [int(v) >> (int(c) if 0 <= c < 64 else 63) for v, c in zip(x, counts, strict=True)]
+    assert result.tolist() == [(v + 2**31) % 2**32 - 2**31 for v in wide]
+
+
+def test_case_49_int32_wraps_at_each_operator() -> None:
+    """pytorch/pytorch#105264: what is cast to int64 afterwards has wrapped before."""
+
+    def body(main: FunctionBuilder) -> None:
+        x, y = main.parameters
+        made = [main.apply(o, x, y) for o in ("add", "subtract", "multiply", "left_shift")]
+        made += [main.apply(o, x) for o in ("negative", "abs")]
+        main.returns(*(main.apply("cast", v, dtype="int64") for v in made))
+
+    x = np.array([2**31 - 1, -(2**31), -(2**31), 2**16, -7], np.int32)
+    y = np.array([1, 1, -1, 2**16, 30], np.int32)
+    results = everywhere([x, y], "i32[n], i32[n]", body)
+    pairs = list(zip(map(int, x), map(int, y), strict=True))
+    exact = (
+        [a + b for a, b in pairs],
+        [a - b for a, b in pairs],
+        [a * b for a, b in pairs],
+        [a << b if 0 <= b < 32 else 0 for a, b in pairs],
+        [-a for a, _ in pairs],
+        [abs(a) for a, _ in pairs],
+    )
+    for result, numbers in zip(results, exact, strict=True):
+        assert result.tolist() == [(v + 2**31) % 2**32 - 2**31 for v in numbers]
+
+
+def test_case_50_what_is_compared_is_what_is_returned() -> None:
+    """pytorch/pytorch#93829: the negated smallest int32 is itself, and below 4."""
+
+    def body(main: FunctionBuilder) -> None:
+        (x,) = main.parameters
+        negated = main.apply("negative", x)
+        main.returns(negated, main.apply("less", negated, main.constant(4)))
+
+    x = np.array([-(2**31), 6, -6], np.int32)
+    negated, below = everywhere([x], "i32[n]", body)
+    assert negated.tolist() == [-(2**31), -6, 6]
+    assert below.tolist() == [True, True, False]
+
+
+@pytest.mark.parametrize("element", ["bool", "i32"])
+def test_case_52_a_sum_has_one_dtype(element: str) -> None:
+    """pytorch/pytorch#198081: sums of bool and int32 are int64, so that what follows does not wrap."""
+
+    def body(main: FunctionBuilder) -> None:
+        (x,) = main.parameters
+        total = main.apply("sum", x)
+        main.returns(main.apply("multiply", total, main.constant(2**31)), main.apply("max", x))
+
+    x = np.ones(40, np.bool_ if element == "bool" else np.int32)
+    scaled, largest = everywhere([x], f"{element}[n]", body)
+    assert scaled.dtype == np.int64 and int(scaled) == 40 * 2**31
+    assert largest.dtype == x.dtype
+
+
+@pytest.mark.parametrize("target", ["int32", "int64"])
+@pytest.mark.parametrize("element", ["f32", "f64"])
+def test_case_53_one_rule_for_floats_that_are_no_integer(element: str, target: str) -> None:
+    """pytorch/pytorch#156788: truncation; NaN, infinities and what is out of range: the smallest."""
+
+    def body(main: FunctionBuilder) -> None:
+        (x,) = main.parameters
+        main.returns(main.apply("cast", x, dtype=target))
+
+    info = np.iinfo(target)
+    inside = [-2.18, 2.9, -0.0, float(info.min), 2.0**30]
+    outside = [np.nan, np.inf, -np.inf, -float(info.min), 1.5 * info.min, 1e30]
+    kind = np.float32 if element == "f32" else np.float64
+    if (element, target) == ("f64", "int32"):
+        inside += [2147483647.5, -2147483648.9]
+    x = np.array(inside + outside, kind)
+    (result,) = everywhere([x], f"{element}[n]", body)
+    assert result.tolist() == [int(v) for v in inside] + [info.min] * len(outside)
+
+
+_SCALARS = {
+    "f32": np.float32,
+    "f64": np.float64,
+    "i32": np.int32,
+    "i64": np.int64,
+    "bool": np.bool_,
+}
+_PYTHON = {"float": 2.5, "int": 3, "pybool": True}
+
+
+@pytest.mark.parametrize("left", _SCALARS)
+def test_case_55_one_table_of_promotion(left: str) -> None:
+    """pytorch/pytorch#58489: arrays, arrays of rank 0 and Python scalars promote as in NumPy 2, in every
+    tier."""
+
+    def body(main: FunctionBuilder) -> None:
+        names = ("add", "multiply", "divide", "maximum", "equal")
+        main.returns(*(main.apply(n, *main.parameters) for n in names))
+
+    x = np.array([3, 0, 1], _SCALARS[left])
+    others = {f"{t}[n]": np.array([1, 2, 1], kind) for t, kind in _SCALARS.items()}
+    others |= {f"{t}[]": np.array(1, kind) for t, kind in _SCALARS.items()}
+    for types, y in (others | _PYTHON).items():
+        results = everywhere([x, y], f"{left}[n], {types}", body)
+        with np.errstate(all="ignore"):
+            wanted = [f(x, y) for f in (np.add, np.multiply, np.divide, np.maximum, np.equal)]
+        for result, want in zip(results, wanted, strict=True):
+            assert result.dtype == want.dtype, (left, types)
+            np.testing.assert_array_equal(result, want)
+
+
+def test_case_70_a_counter_that_would_pass_the_largest_int32() -> None:
+    """llvm/llvm-project#64575: `for (i = 0; i < 1; i += x)` runs once, for x up to the largest number."""
+
+    def body(main: FunctionBuilder) -> None:
+        x, start = main.parameters
+        i, trips = main.move(start), main.move(start)
+        head, inside, done = (main.block(name) for name in ("head", "inside", "done"))
+        main.branch(head)
+        main.enter(head)
+        one = main.constant(np.array(1, np.int32))
+        main.branch_if(main.apply("less", i, one), inside, done)
+        main.enter(inside)
+        main.apply("add", i, x, into=i)
+        main.apply("add", trips, one, into=trips)
+        main.branch(head)
+        main.enter(done)
+        main.returns(trips, i)
+
+    for step in (1, 2, 2**31 - 1):
+        arguments = [np.array(step, np.int32), np.array(0, np.int32)]
+        trips, last = everywhere(arguments, "i32[], i32[]", body)
+        assert (int(trips), int(last)) == (1, step)
+
+
 def test_case_68_a_sum_of_sums_still_reads_the_inputs() -> None:
     """spcl/dace#1561: T = X * Y with three axes, summed twice, is the total of the matrix product."""
 
