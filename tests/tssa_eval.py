@@ -33,7 +33,7 @@ def run(module: ModuleOp, arguments: Sequence[Any]) -> list[np.ndarray]:
         array = np.asarray(actual, dtype_of(formal).numpy)
         assert array.ndim == len(shape_of(formal))
         values[formal] = array
-        if array.ndim == 0 and array.dtype == np.int64:
+        if array.ndim == 0 and array.dtype.kind == "i":
             symbols[f"s{k}"] = int(array)
         for size, expression in zip(array.shape, shape_of(formal), strict=True):
             if isinstance(expression, Expr) and isinstance(expression.terms[0][0], Symbol):
@@ -112,8 +112,12 @@ def _tensor_result(
             return np.matmul(*operands)
         case "cast":
             return _each(lambda x: _cast(x, dtype), operands, dtype)
-        case "minimum" | "maximum" | "left_shift" | "right_shift":
+        case "minimum" | "maximum":
             return _each(globals()[f"_{name}"], operands, dtype)
+        case "left_shift" | "right_shift":
+            bits = 8 * dtype.itemsize
+            shift = _left_shift if name == "left_shift" else _right_shift
+            return _each(lambda x, y: shift(x, y, bits), operands, dtype)
         case _:
             return getattr(np, name)(*operands)
 
@@ -135,9 +139,11 @@ def _each(function: Callable[..., Any], operands: list[Any], dtype: Any) -> np.n
 
 
 def _cast(x: Any, dtype: Any) -> Any:
-    if dtype == np.int64 and isinstance(x, float):
-        inside = not math.isnan(x) and -(2.0**63) <= x < 2.0**63
-        return int(x) if inside else -(2**63)
+    if dtype.kind == "i":
+        half = 2 ** (8 * dtype.itemsize - 1)
+        if isinstance(x, float):
+            return int(x) if not math.isnan(x) and -half <= x < half else -half
+        return (x + half) % (2 * half) - half
     if dtype == np.float32 and isinstance(x, int):
         return np.int64(x).astype(np.float32)  # one rounding, not by way of a double
     return x
@@ -159,12 +165,10 @@ def _maximum(x: Any, y: Any) -> Any:
     return max(x, y)
 
 
-def _left_shift(x: int, y: int) -> int:
-    if not 0 <= y < 64:
-        return 0
-    wrapped = (x << y) & (2**64 - 1)
-    return wrapped - 2**64 if wrapped >> 63 else wrapped
+def _left_shift(x: int, y: int, bits: int) -> int:
+    half = 2 ** (bits - 1)
+    return ((x << y) + half) % (2 * half) - half if 0 <= y < bits else 0
 
 
-def _right_shift(x: int, y: int) -> int:
-    return x >> (y if 0 <= y < 64 else 63)
+def _right_shift(x: int, y: int, bits: int) -> int:
+    return x >> (y if 0 <= y < bits else bits - 1)

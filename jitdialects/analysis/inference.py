@@ -315,9 +315,9 @@ class _Inference:
         value = self.facts.resolve(operand.value)
         error = IntegerRangeError(f"{who}: the Python integer {value} does not fit {used}")
         low, high = integer_range(used.name)
-        self.facts.require_representable(value, error)
         self.facts.require_at_most(low, value, error)
         self.facts.require_at_most(value, high, error)
+        self.facts.require_representable(value, error)  # its parts
 
 
 def _written_around(function: Function, order: Sequence[int]) -> dict[int, set[int]]:

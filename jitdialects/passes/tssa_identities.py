@@ -12,6 +12,7 @@ import numpy as np
 from xdsl.dialects.builtin import DenseArrayBase, i64
 from xdsl.ir import Operation, OpResult, SSAValue
 
+from jitdialects.bytecode.dtypes import INT32, INT64, integer_range
 from jitdialects.dialects.constants import constant_array, constant_op
 from jitdialects.dialects.tssa import BroadcastOp, TransposeOp
 from jitdialects.dialects.tssa_types import DimsAttr, dtype_of, shape_of, tensor_type
@@ -60,6 +61,19 @@ def _other(op: Operation, number: float) -> SSAValue | None:
     return right if is_splat_of(left, number) else None
 
 
+def _filled(op: Operation, like: SSAValue, number: int) -> SSAValue:
+    """A value of the type of `like` with `number` in all elements, in front of `op`."""
+    constant = constant_op(dtype_of(like), np.array(number, dtype_of(like).numpy))
+    block = op.parent_block()
+    assert block is not None
+    block.insert_op_before(constant, op)
+    if not shape_of(like):
+        return constant.result
+    broadcast = BroadcastOp.create(operands=[constant.result], result_types=[like.type])
+    block.insert_op_before(broadcast, op)
+    return broadcast.results[0]
+
+
 # ---- arithmetic --------------------------------------------------------------------------------
 
 
@@ -99,15 +113,7 @@ def subtract_itself(op: Operation) -> SSAValue | None:
     left, right = op.operands
     if left is not right or is_float(left):
         return None
-    constant = constant_op(dtype_of(left), np.zeros((), dtype_of(left).numpy))
-    block = op.parent_block()
-    assert block is not None
-    block.insert_op_before(constant, op)
-    if not shape_of(left):
-        return constant.result
-    broadcast = BroadcastOp.create(operands=[constant.result], result_types=[left.type])
-    block.insert_op_before(broadcast, op)
-    return broadcast.results[0]
+    return _filled(op, left, 0)
 
 
 def shift_by_zero(op: Operation) -> SSAValue | None:
@@ -130,6 +136,26 @@ def abs_of_sign_change(op: Operation) -> SSAValue | None:
         return None
     op.operands[0] = inner.operands[0]
     return op.results[0]
+
+
+# ---- comparisons -------------------------------------------------------------------------------
+
+
+def compare_in_int32(op: Operation) -> SSAValue | None:
+    """x < c of an int32 x, compared in int64 because c is a Python integer, is x < c in int32 where int32
+    holds c. Two vectors of the wide type become one of the narrow."""
+    for side in (0, 1):
+        cast = producer(op.operands[side], "tssa.cast")
+        number = splat(op.operands[1 - side])
+        if cast is None or number is None or dtype_of(cast.results[0]) != INT64:
+            continue
+        low, high = integer_range("int32")
+        narrow = cast.operands[0]
+        if dtype_of(narrow) == INT32 and low <= int(number) <= high:
+            op.operands[side] = narrow
+            op.operands[1 - side] = _filled(op, narrow, int(number))
+            return op.results[0]
+    return None
 
 
 # ---- choices -----------------------------------------------------------------------------------

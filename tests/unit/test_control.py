@@ -246,3 +246,34 @@ def test_what_is_no_function_is_refused() -> None:
         jd.ArgumentError, match="while_loop: body_fun must be a function .* got int"
     ):
         jd.while_loop(lambda x: x < 3, 3, 0)
+
+
+def test_numbers_that_a_loop_carries_stay_python_numbers() -> None:
+    """A counter that comes out of a loop takes the dtype of what it meets, under jit and without."""
+
+    def run(x):
+        i, half, y = jd.while_loop(
+            lambda s: s[0] < 3, lambda s: (s[0] + 1, s[1] * 0.5, s[2] + s[1]), (0, 1.0, x)
+        )
+        return y * i + half
+
+    for dtype in (np.float32, np.float64):
+        x = np.arange(3, dtype=dtype)
+        want = (x + 1 + 0.5 + 0.25) * 3 + 0.125
+        for function in (jd.jit(run), lambda x: run(jnp.asarray(x))):
+            got = np.asarray(function(x))
+            assert got.dtype == dtype
+            np.testing.assert_array_equal(got, want)
+
+
+def test_what_a_loop_carries_keeps_its_dtype() -> None:
+    @jd.jit
+    def count(x):
+        return jd.while_loop(lambda s: s[0] < 5, lambda s: (s[0] + 1, s[1] * x), (x[0], x))
+
+    x = np.array([2, 3], np.int32)
+    i, power = count(x)
+    assert i.dtype == power.dtype == np.int32 and int(i) == 5
+    np.testing.assert_array_equal(power, x**4)
+    with pytest.raises(jd.DTypeError, match="is int32.* int64; cast it"):
+        jd.while_loop(lambda v: v.max() < 9, lambda v: v + np.int64(1), jnp.asarray(x))

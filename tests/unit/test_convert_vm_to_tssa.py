@@ -309,6 +309,43 @@ def test_equal_symbols_are_equal_sizes() -> None:
     assert guards(convert(source, "main(f32[n], f32[m])")) == ["n == m"]
 
 
+def test_python_integers_beside_int32_are_guarded_where_they_are_known() -> None:
+    source = program(
+        "^entry:\n  %2 = size %0 {axis = 0}\n  %3 = multiply %1, %2\n  %4 = add %0, %3\n  return %4"
+    )
+    module = convert(source, "main(i32[n], int)")
+    assert guards(module) == ["0 <= mul(n, s1) + 2147483648", "mul(n, s1) <= 2147483647"]
+    with pytest.raises(
+        CompileError, match="multiply of int32 with a Python integer that is known only"
+    ):
+        convert(
+            program("^entry:\n  %2 = left_shift %1, %1\n  %3 = multiply %0, %2\n  return %3"),
+            "main(i32[n], int)",
+        )
+    with pytest.raises(CompileError, match="add: the Python integer 4294967296 does not fit int32"):
+        convert(
+            Program.from_text(
+                "#0 = int 4294967296\nfunc @main(%0) -> 1 {\n^entry:\n  %1 = const #0\n"
+                "  %2 = add %0, %1\n  return %2\n}"
+            ),
+            "main(i32[n])",
+        )
+
+
+def test_the_value_of_an_int32_is_known_until_it_could_wrap() -> None:
+    source = program(
+        "^entry:\n  %2 = cast %1 {dtype = int64}\n  %3 = broadcast_to %0, %2 {shape = [$1]}\n"
+        "  return %3"
+    )
+    module = convert(source, "main(f32[], i32[])")
+    agrees(source, module, np.float32(2), np.array(3, np.int32))
+    source = program(
+        "^entry:\n  %2 = add %1, %1\n  %3 = broadcast_to %0, %2 {shape = [$1]}\n  return %3"
+    )
+    with pytest.raises(CompileError, match="depends on"):
+        convert(source, "main(f32[], i32[])")
+
+
 def test_an_array_chosen_by_a_mask_is_not_weak() -> None:
     source = program("^entry:\n  %2 = const #1\n  %3 = where %0, %1, %2\n  return %3")
     module = convert(source, "main(bool[n], int)")

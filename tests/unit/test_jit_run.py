@@ -84,6 +84,8 @@ def test_inputs() -> None:
     assert parse_input("3", rng) == 3 and isinstance(parse_input("3", rng), int)
     assert parse_input("0.5", rng) == 0.5
     assert parse_input("true", rng) is True
+    for text, dtype in (("f64", np.float64), ("i32", np.int32), ("bool", np.bool_)):
+        assert parse_input(f"random:{text}[3]", rng).dtype == dtype
     array = parse_input("random:i64[2,0]", rng)
     assert isinstance(array, np.ndarray) and array.shape == (2, 0) and array.dtype == np.int64
 

@@ -152,6 +152,16 @@ def test_making_arrays() -> None:
     check(jnp.asarray([1.5, 2]), np.array([1.5, 2], np.float32))
     check(jnp.asarray(np.arange(3.0), dtype=jnp.float32), np.arange(3, dtype=np.float32))
     check(jnp.asarray(True), np.array(True))
+    check(jnp.asarray([0.1, 2], jnp.float64), np.array([0.1, 2]))  # not by way of float32
+    check(jnp.asarray([1, 2], "int32"), np.array([1, 2], np.int32))
+    check(jnp.full((2,), 0.1, jnp.float64), np.full((2,), 0.1))
+    check(jnp.asarray(np.linspace(0, 1, 3)), np.linspace(0, 1, 3))
+    check(jnp.zeros(2, np.int32), np.zeros(2, np.int32))
+    out_of_range = np.array([np.nan, 1e30, -2.9])
+    check(jnp.asarray(out_of_range, np.int32), np.array([-(2**31), -(2**31), -2], np.int32))
+    check(jnp.asarray(np.array([2**32 + 1]), np.int32), np.array([1], np.int32))  # as astype
+    with pytest.raises(jd.IntegerRangeError, match="does not fit int32"):
+        jnp.asarray([1, 2**31], np.int32)
     check(jnp.zeros((2, 3)), np.zeros((2, 3), np.float32))
     check(jnp.ones(3, jnp.int64), np.ones(3, np.int64))
     check(jnp.full((2,), 7), np.full((2,), 7))

@@ -18,9 +18,11 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.parser import Parser
 
 from jitdialects.analysis.dominance import check_dominance
+from jitdialects.bytecode.dtypes import INT32
 from jitdialects.bytecode.operators import OPERATORS, Kind
 from jitdialects.bytecode.program import Program
 from jitdialects.dialects.context import make_context
+from jitdialects.dialects.tssa_types import dtype_of
 from jitdialects.lowering.bytecode_to_vm import program_to_module
 from jitdialects.lowering.convert_vm_to_tssa import ConvertVmToTssaPass
 from jitdialects.passes.exact_numpy import EXACT
@@ -34,8 +36,10 @@ PASSES = (TssaFoldConstantsPass(), TssaSimplifyPass(), TssaCsePass(), TssaDcePas
 NAN, INF = float("nan"), float("inf")
 FLOATS = [0.0, -0.0, 1.0, -1.0, 0.5, 3.0, NAN, INF, -INF, 1e-45, 3.4e38, 2.0**63, -(2.0**63)]
 INTS = [0, 1, -1, 2, 63, 64, -64, 2**24 + 1, 2**53 + 1, 2**63 - 1, -(2**63)]
-VALUES = {"f32": FLOATS, "i64": INTS, "i1": [False, True], "f64": [*FLOATS, 1e-300, 1e300]}
-DTYPES = {"f32": np.float32, "i64": np.int64, "i1": np.bool_, "f64": np.float64}
+NARROW = [0, 1, -1, 2, 31, 32, -32, 2**24 + 1, 2**31 - 1, -(2**31)]
+DOUBLES = [*FLOATS, 1e-300, 1e300, 2.0**31, -(2.0**31) - 0.5, 2.0**31 - 0.5, 1 + 2.0**-52]
+VALUES = {"f32": FLOATS, "f64": DOUBLES, "i32": NARROW, "i64": INTS, "i1": [False, True]}
+DTYPES = {"f32": np.float32, "f64": np.float64, "i32": np.int32, "i64": np.int64, "i1": np.bool_}
 
 
 def parse(text: str) -> ModuleOp:
@@ -88,7 +92,7 @@ BINARY = [o.name for o in OPERATORS.values() if o.kind is Kind.ELEMENTWISE and o
 
 
 def result_kind(name: str, kind: str) -> str | None:
-    dtypes = {"f32": "float32", "i64": "int64", "i1": "bool"}
+    dtypes = {k: np.dtype(dtype).name for k, dtype in DTYPES.items()}
     from jitdialects.bytecode.dtypes import DType
     from jitdialects.errors import Error
 
@@ -102,7 +106,7 @@ def result_kind(name: str, kind: str) -> str | None:
     return {v: k for k, v in dtypes.items()}[typing.result.name]
 
 
-@pytest.mark.parametrize("kind", ["f32", "i64", "i1"])
+@pytest.mark.parametrize("kind", DTYPES)
 @pytest.mark.parametrize("name", BINARY)
 def test_binary_operators_with_each_constant_on_each_side(name: str, kind: str) -> None:
     result = result_kind(name, kind)
@@ -137,9 +141,9 @@ def test_binary_operators_with_each_constant_on_each_side(name: str, kind: str) 
         assert left <= 2 * n + 1, "operations on constants are left"
 
 
-@pytest.mark.parametrize("source", ["f32", "i64", "i1", "f64"])
-@pytest.mark.parametrize("middle", ["f32", "i64", "i1", "f64"])
-@pytest.mark.parametrize("target", ["f32", "i64", "i1"])
+@pytest.mark.parametrize("source", DTYPES)
+@pytest.mark.parametrize("middle", DTYPES)
+@pytest.mark.parametrize("target", DTYPES)
 def test_casts_of_casts(source: str, middle: str, target: str) -> None:
     x, y, z = (f"tensor<{k}>" for k in (source, middle, target))
     casts = [f"%y = tssa.cast %x : ({x}) -> {y}", f"%z = tssa.cast %y : ({y}) -> {z}"]
@@ -157,7 +161,7 @@ def test_casts_of_casts(source: str, middle: str, target: str) -> None:
     assert not any(op.name == "tssa.cast" for op in changed.walk())
 
 
-@pytest.mark.parametrize("kind", ["f32", "i64", "i1"])
+@pytest.mark.parametrize("kind", DTYPES)
 def test_unary_operators_and_where(kind: str) -> None:
     t, b = f"tensor<{kind}>", "tensor<i1>"
     lines = []
@@ -190,7 +194,7 @@ def test_unary_operators_and_where(kind: str) -> None:
 UNARY = [o.name for o in OPERATORS.values() if o.kind is Kind.ELEMENTWISE and o.arity == 1]
 
 
-@pytest.mark.parametrize("kind", ["f32", "i64", "i1"])
+@pytest.mark.parametrize("kind", DTYPES)
 def test_unary_operators_and_where_of_constants(kind: str) -> None:
     values = VALUES[kind]
     n = len(values)
@@ -212,6 +216,28 @@ def test_unary_operators_and_where_of_constants(kind: str) -> None:
     changed = check(parse(f"func.func @f() -> ({types}) {{\n" + "\n".join(lines) + "\n}"), [[]])
     left = {op.name.removeprefix("tssa.") for op in changed.walk()}
     assert not left & set(EXACT)
+
+
+@pytest.mark.parametrize(
+    "name", ["equal", "not_equal", "less", "less_equal", "greater", "greater_equal"]
+)
+def test_comparisons_of_int32_with_wide_constants(name: str) -> None:
+    t, w = "tensor<i32>", "tensor<i64>"
+    lines = [f"%w = tssa.cast %x : ({t}) -> {w}"]
+    names = []
+    for k, number in enumerate([*NARROW, 2**31, -(2**31) - 1, 2**63 - 1]):
+        lines.append(f"%c{k} = tssa.constant {{value = dense<{number}> : {w}}} : () -> {w}")
+        lines.append(f"%a{k} = tssa.{name} %w, %c{k} : ({w}, {w}) -> tensor<i1>")
+        lines.append(f"%b{k} = tssa.{name} %c{k}, %w : ({w}, {w}) -> tensor<i1>")
+        names += [f"%a{k}", f"%b{k}"]
+    types = ", ".join(["tensor<i1>"] * len(names))
+    lines.append(f"func.return {', '.join(names)} : {types}")
+    text = f"func.func @f(%x : {t}) -> ({types}) {{\n" + "\n".join(lines) + "\n}"
+    changed = check(parse(text), [[v] for v in NARROW])
+    compares = [op for op in changed.walk() if op.name == f"tssa.{name}"]
+    narrow = [op for op in compares if dtype_of(op.operands[0]) == INT32]
+    assert len(narrow) >= len(NARROW)  # equal operations were made one
+    assert len(compares) - len(narrow) <= 6
 
 
 # ---- generated programs ------------------------------------------------------------------------

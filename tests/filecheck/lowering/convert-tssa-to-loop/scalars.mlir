@@ -76,6 +76,52 @@ func.func @abs_of_integers(%x: tensor<i64>) -> tensor<i64> {
   func.return %0 : tensor<i64>
 }
 
+// Every width has its own bounds; those of int32 are exact in f64.
+// CHECK-LABEL: func.func @double_to_int32
+// CHECK:         %[[MIN:.*]] = arith.constant -2147483648 : i32
+// CHECK:         %[[A:.*]] = arith.cmpf oge, %[[X:.*]], %{{.*}} : f64
+// CHECK-NEXT:    %[[B:.*]] = arith.cmpf olt, %[[X]], %{{.*}} : f64
+// CHECK-NEXT:    %[[F:.*]] = arith.andi %[[A]], %[[B]] : i1
+// CHECK-NEXT:    %[[S:.*]] = arith.select %[[F]], %[[X]], %{{.*}} : f64
+// CHECK-NEXT:    %[[C:.*]] = arith.fptosi %[[S]] : f64 to i32
+// CHECK-NEXT:    arith.select %[[F]], %[[C]], %[[MIN]] : i32
+func.func @double_to_int32(%x: tensor<f64>) -> tensor<i32> {
+  %0 = tssa.cast %x : (tensor<f64>) -> tensor<i32>
+  func.return %0 : tensor<i32>
+}
+
+// CHECK-LABEL: func.func @casts_between_widths
+// CHECK:         arith.extsi %{{.*}} : i32 to i64
+// CHECK:         arith.trunci %{{.*}} : i64 to i32
+// CHECK:         arith.sitofp %{{.*}} : i32 to f64
+// CHECK:         arith.truncf %{{.*}} : f64 to f32
+// CHECK:         arith.cmpi ne, %{{.*}}, %{{.*}} : i32
+// CHECK:         arith.extui %{{.*}} : i1 to i32
+func.func @casts_between_widths(%i: tensor<i32>, %j: tensor<i64>, %x: tensor<f64>, %b: tensor<i1>)
+    -> (tensor<i64>, tensor<i32>, tensor<f64>, tensor<f32>, tensor<i1>, tensor<i32>) {
+  %0 = tssa.cast %i : (tensor<i32>) -> tensor<i64>
+  %1 = tssa.cast %j : (tensor<i64>) -> tensor<i32>
+  %2 = tssa.cast %i : (tensor<i32>) -> tensor<f64>
+  %3 = tssa.cast %x : (tensor<f64>) -> tensor<f32>
+  %4 = tssa.cast %i : (tensor<i32>) -> tensor<i1>
+  %5 = tssa.cast %b : (tensor<i1>) -> tensor<i32>
+  func.return %0, %1, %2, %3, %4, %5
+    : tensor<i64>, tensor<i32>, tensor<f64>, tensor<f32>, tensor<i1>, tensor<i32>
+}
+
+// 32 is past the width.
+// CHECK-LABEL: func.func @left_shift_of_int32
+// CHECK-DAG:     %[[W:.*]] = arith.constant 32 : i32
+// CHECK-DAG:     %[[MOST:.*]] = arith.constant 31 : i32
+// CHECK:         %[[IN:.*]] = arith.cmpi ult, %[[C:.*]], %[[W]] : i32
+// CHECK-NEXT:    %[[M:.*]] = arith.andi %[[C]], %[[MOST]] : i32
+// CHECK-NEXT:    %[[S:.*]] = arith.shli %{{.*}}, %[[M]] : i32
+// CHECK-NEXT:    arith.select %[[IN]], %[[S]], %{{.*}} : i32
+func.func @left_shift_of_int32(%x: tensor<i32>, %y: tensor<i32>) -> tensor<i32> {
+  %0 = tssa.left_shift %x, %y : (tensor<i32>, tensor<i32>) -> tensor<i32>
+  func.return %0 : tensor<i32>
+}
+
 // -x flips the sign of zero, 0 - x does not.
 // CHECK-LABEL: func.func @do_not_subtract_to_negate
 // CHECK:         arith.negf

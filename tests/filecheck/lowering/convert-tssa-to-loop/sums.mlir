@@ -47,6 +47,32 @@ func.func @integers_need_no_blocks(%x: tensor<4x8xi64>, %w: tensor<8x2xi64>) -> 
   func.return %0 : tensor<4x2xi64>
 }
 
+// CHECK-LABEL: func.func @doubles_have_the_blocks_and_the_chain
+// CHECK:           loop.nest (%{{.*}}) = ({{.*}}) step (512) kinds [reduction] {
+// CHECK:             math.fma %{{.*}}, %{{.*}}, %{{.*}} : f64
+// CHECK:           arith.addf %{{.*}}, %{{.*}} : f64
+func.func @doubles_have_the_blocks_and_the_chain(%x: tensor<4x8xf64>, %w: tensor<8x2xf64>) -> tensor<4x2xf64> {
+  %0 = tssa.matmul %x, %w : (tensor<4x8xf64>, tensor<8x2xf64>) -> tensor<4x2xf64>
+  func.return %0 : tensor<4x2xf64>
+}
+
+// CHECK-LABEL: func.func @products_of_int32_wrap_in_int32
+// CHECK:             arith.muli %{{.*}}, %{{.*}} : i32
+// CHECK-NEXT:        arith.addi %{{.*}}, %{{.*}} : i32
+func.func @products_of_int32_wrap_in_int32(%x: tensor<4x8xi32>, %w: tensor<8x2xi32>) -> tensor<4x2xi32> {
+  %0 = tssa.matmul %x, %w : (tensor<4x8xi32>, tensor<8x2xi32>) -> tensor<4x2xi32>
+  func.return %0 : tensor<4x2xi32>
+}
+
+// CHECK-LABEL: func.func @a_sum_of_doubles_has_32_lanes
+// CHECK:         memref.alloca() : memref<32xf64>
+// CHECK:         loop.nest (%{{.*}}) = ({{.*}}) step (32) kinds [reduction] {
+// CHECK:         arith.addf %{{.*}}, %{{.*}} : f64
+func.func @a_sum_of_doubles_has_32_lanes(%x: tensor<4x100xf64>) -> tensor<4xf64> {
+  %0 = tssa.sum %x {axes = array<i64: 1>} : (tensor<4x100xf64>) -> tensor<4xf64>
+  func.return %0 : tensor<4xf64>
+}
+
 // One block: lanes from -0.0, chunks of 32, a ragged chunk, halves; then + (+0.0).
 // CHECK-LABEL: func.func @a_short_sum_is_one_block
 // CHECK:         loop.nest (%[[I:.*]]) = ({{.*}}) step (1) kinds [parallel] {

@@ -20,6 +20,72 @@ func.func @cast_of_exact_cast(%b : tensor<i1>, %x : tensor<f32>) -> (tensor<f32>
   func.return %c, %e : tensor<f32>, tensor<f32>
 }
 
+// CHECK-LABEL: func.func @compare_in_int32
+// CHECK-NEXT:    %[[C:.*]] = tssa.constant {value = dense<5> : tensor<i32>}
+// CHECK-NEXT:    %[[B:.*]] = tssa.broadcast %[[C]] : (tensor<i32>) -> tensor<4xi32>
+// CHECK-NEXT:    tssa.less %x, %[[B]] : (tensor<4xi32>, tensor<4xi32>) -> tensor<4xi1>
+func.func @compare_in_int32(%x : tensor<4xi32>) -> tensor<4xi1> {
+  %w = tssa.cast %x : (tensor<4xi32>) -> tensor<4xi64>
+  %c = tssa.constant {value = dense<5> : tensor<i64>} : () -> tensor<i64>
+  %b = tssa.broadcast %c : (tensor<i64>) -> tensor<4xi64>
+  %r = tssa.less %w, %b : (tensor<4xi64>, tensor<4xi64>) -> tensor<4xi1>
+  func.return %r : tensor<4xi1>
+}
+
+// CHECK-LABEL: func.func @do_not_compare_with_what_does_not_fit
+// CHECK:         tssa.less {{.*}} : (tensor<i64>, tensor<i64>) -> tensor<i1>
+func.func @do_not_compare_with_what_does_not_fit(%x : tensor<i32>) -> tensor<i1> {
+  %w = tssa.cast %x : (tensor<i32>) -> tensor<i64>
+  %c = tssa.constant {value = dense<2147483648> : tensor<i64>} : () -> tensor<i64>
+  %r = tssa.less %w, %c : (tensor<i64>, tensor<i64>) -> tensor<i1>
+  func.return %r : tensor<i1>
+}
+
+// CHECK-LABEL: func.func @do_not_compare_with_what_is_not_known
+// CHECK:         tssa.less {{.*}} : (tensor<i64>, tensor<i64>) -> tensor<i1>
+func.func @do_not_compare_with_what_is_not_known(%x : tensor<i32>, %y : tensor<i64>) -> tensor<i1> {
+  %w = tssa.cast %x : (tensor<i32>) -> tensor<i64>
+  %r = tssa.less %w, %y : (tensor<i64>, tensor<i64>) -> tensor<i1>
+  func.return %r : tensor<i1>
+}
+
+// CHECK-LABEL: func.func @do_not_compare_floats_as_integers
+// CHECK:         tssa.less {{.*}} : (tensor<f64>, tensor<f64>) -> tensor<i1>
+func.func @do_not_compare_floats_as_integers(%x : tensor<i32>) -> tensor<i1> {
+  %w = tssa.cast %x : (tensor<i32>) -> tensor<f64>
+  %c = tssa.constant {value = dense<0.5> : tensor<f64>} : () -> tensor<f64>
+  %r = tssa.less %w, %c : (tensor<f64>, tensor<f64>) -> tensor<i1>
+  func.return %r : tensor<i1>
+}
+
+// CHECK-LABEL: func.func @integers_are_exact_in_wider_types
+// CHECK-NEXT:    %[[A:.*]] = tssa.cast %x : (tensor<i32>) -> tensor<i64>
+// CHECK-NEXT:    func.return %x, %[[A]]
+func.func @integers_are_exact_in_wider_types(%x : tensor<i32>) -> (tensor<i32>, tensor<i64>) {
+  %a = tssa.cast %x : (tensor<i32>) -> tensor<f64>
+  %b = tssa.cast %a : (tensor<f64>) -> tensor<i32>
+  %c = tssa.cast %a : (tensor<f64>) -> tensor<i64>
+  func.return %b, %c : tensor<i32>, tensor<i64>
+}
+
+// CHECK-LABEL: func.func @do_not_skip_a_rounding_of_integers_to_f32
+// CHECK-NEXT:    tssa.cast
+// CHECK-NEXT:    tssa.cast
+func.func @do_not_skip_a_rounding_of_integers_to_f32(%x : tensor<i32>) -> tensor<i32> {
+  %a = tssa.cast %x : (tensor<i32>) -> tensor<f32>
+  %b = tssa.cast %a : (tensor<f32>) -> tensor<i32>
+  func.return %b : tensor<i32>
+}
+
+// CHECK-LABEL: func.func @do_not_skip_a_wrap
+// CHECK-NEXT:    tssa.cast
+// CHECK-NEXT:    tssa.cast
+func.func @do_not_skip_a_wrap(%x : tensor<i64>) -> tensor<i64> {
+  %a = tssa.cast %x : (tensor<i64>) -> tensor<i32>
+  %b = tssa.cast %a : (tensor<i32>) -> tensor<i64>
+  func.return %b : tensor<i64>
+}
+
 // CHECK-LABEL: func.func @do_not_skip_a_rounding_of_integers
 // CHECK-NEXT:    tssa.cast
 // CHECK-NEXT:    tssa.cast
