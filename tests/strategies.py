@@ -95,7 +95,7 @@ def _value(opcode: str, name: str, extra: tuple[int, ...]) -> st.SearchStrategy[
             return st.builds(lambda x, y, z: ShapeSpec((*x, *y, *z)), sizes, hole, sizes)
     bound: st.SearchStrategy[Bound] = st.none() | INT64S | reference
     entry = st.one_of(
-        st.builds(Slice, bound, bound, st.integers(1, 2**63 - 1)),
+        st.builds(Slice, bound, bound, st.integers(1, 2**63 - 1) | st.integers(-(2**63), -1)),
         st.builds(At, INT64S | reference),
         st.just(NewAxis()),
     )

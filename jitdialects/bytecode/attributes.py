@@ -39,7 +39,7 @@ class ShapeSpec:
 
 @dataclass(frozen=True)
 class Slice:
-    """`start:stop:step` with Python's meaning; the step is a constant of at least 1."""
+    """`start:stop:step` with Python's meaning; the step is a constant other than 0."""
 
     start: Bound = None
     stop: Bound = None

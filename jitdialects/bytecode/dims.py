@@ -160,14 +160,25 @@ def apply(function: str, x: Dim, y: Dim) -> Dim:
 
 def clamp_index(bound: Dim, size: Dim) -> Dim:
     """A slice bound as Python normalises it: negative counts from the end, then clamped to 0..size."""
-    if isinstance(bound, int) and isinstance(size, int):
-        return max(0, min(bound + size if bound < 0 else bound, size))
+    return _clamped(bound, size, 0)
+
+
+def _clamped(bound: Dim, size: Dim, shift: int) -> Dim:
+    """`bound`, counted from the end if negative, plus `shift`, clamped to 0..size."""
     if isinstance(bound, int):
-        if bound == 0:
-            return 0
-        wrapped = add(size, bound) if bound < 0 else bound
+        wrapped = add(size, bound, shift) if bound < 0 else bound + shift
+        if isinstance(wrapped, int) and isinstance(size, int):
+            return max(0, min(wrapped, size))
+        if wrapped in (0, size):
+            return wrapped
         return maximum(wrapped, 0) if bound < 0 else minimum(wrapped, size)
-    return maximum(minimum(apply("wrap", bound, size), size), 0)
+    return maximum(minimum(add(apply("wrap", bound, size), shift), size), 0)
+
+
+def clamp_index_down(bound: Dim, size: Dim) -> Dim:
+    """A bound of a slice of negative step as Python normalises it: negative counts from the end, then
+    clamped to -1..size - 1."""
+    return sub(_clamped(bound, size, 1), 1)
 
 
 def symbols_of(x: Dim) -> set[str]:

@@ -266,7 +266,7 @@ _TABLE = (
         Kind.SHAPE,
         dtype_rules.same,
         shape_rules.getitem,
-        "x[index] with integers, slices of positive step, ... and newaxis.",
+        "x[index] with integers, slices, ... and newaxis.",
         ("index",),
         indexed=True,
         exact=True,

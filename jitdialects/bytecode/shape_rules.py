@@ -15,7 +15,6 @@ from jitdialects.bytecode import dims
 from jitdialects.bytecode.attributes import (
     At,
     Attributes,
-    Bound,
     Ellipsis,
     IndexEntry,
     IndexSpec,
@@ -270,10 +269,19 @@ class IndexPlan:
         return tuple(1 if a is None else self.axes[a].size for a in self.result_axes)
 
 
-def _bound(bound: Bound, default: Dim, size: Dim, values: Values, who: str) -> Dim:
-    if bound is None:
-        return default
-    return dims.clamp_index(_dimension(bound, values, who), size)
+def _bounds(entry: Slice, size: Dim, values: Values, who: str) -> tuple[Dim, Dim]:
+    """Where a slice begins, and where the next element after its last would be."""
+    if entry.step > 0:
+        ends: tuple[Dim, Dim] = (0, size)
+        clamp = dims.clamp_index
+    else:
+        ends = (dims.sub(size, 1), -1)
+        clamp = dims.clamp_index_down
+    given = (None if b is None else _dimension(b, values, who) for b in (entry.start, entry.stop))
+    start, stop = (
+        end if bound is None else clamp(bound, size) for bound, end in zip(given, ends, strict=True)
+    )
+    return start, stop
 
 
 def plan_index(
@@ -307,11 +315,11 @@ def plan_index(
             result.append(len(axes))
             axes.append(late)
             continue
-        start = _bound(entry.start, 0, size, values, who)
-        stop = _bound(entry.stop, size, size, values, who)
-        span = dims.add(dims.sub(stop, start), entry.step - 1)
-        count = dims.floordiv(span, entry.step)
-        full = entry.start is None and entry.stop is None and entry.step == 1
+        start, stop = _bounds(entry, size, values, who)
+        stride = abs(entry.step)
+        span = dims.sub(stop, start) if entry.step > 0 else dims.sub(start, stop)
+        count = dims.floordiv(dims.add(span, stride - 1), stride)
+        full = entry.start is None and entry.stop is None and stride == 1
         result.append(len(axes))
         axes.append(AxisRange(start, size if full else dims.maximum(count, 0), entry.step, True))
     return IndexPlan(tuple(axes), tuple(result))
@@ -329,7 +337,7 @@ def _run_time_slice(who: str, entry: Slice, values: Values, facts: ShapeFacts) -
         return None
     size = dims.sub(known[-1], known[0])
     error = ShapeError(f"{who}: the size of the slice [{entry}] depends on tensor data")
-    if len(bounds) < 2 or not facts.is_settled(size):
+    if len(bounds) < 2 or entry.step < 0 or not facts.is_settled(size):
         raise error
     facts.require_at_most(-LONGEST, size, error)
     facts.require_at_most(size, LONGEST, error)

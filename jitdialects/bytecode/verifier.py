@@ -424,8 +424,8 @@ class _Checker:
                 self._check_int("index", bound)
         if isinstance(entry, Slice):
             self._check_int("index", entry.step)
-            if entry.step < 1:
-                raise self.refuse(f"index {value} has a step below 1; steps are at least 1")
+            if entry.step == 0:
+                raise self.refuse(f"index {value} has a step of 0; steps are positive or negative")
 
     def _check_references(self, value: Attribute) -> None:
         operator = OPERATORS.get(self.instruction.opcode)

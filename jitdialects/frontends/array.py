@@ -100,8 +100,10 @@ class _Specification:
         if isinstance(key, slice):
             key = cast("slice[object, object, object]", key)
             step = 1 if key.step is None else self.integer(key.step)
-            if not isinstance(step, int) or step < 1:
-                raise ArgumentError(f"{self.who}: the step of a slice must be a constant above 0")
+            if not isinstance(step, int) or step == 0:
+                raise ArgumentError(
+                    f"{self.who}: the step of a slice must be a Python integer other than 0"
+                )
             return Slice(self._bound(key.start), self._bound(key.stop), step)
         return At(self.integer(key))
 

@@ -377,7 +377,7 @@ class _Emitter:
     def _getitem(self, step: Step, value: SSAValue, whole: Shape, result: Fact) -> SSAValue:
         plan = self._plan(step, whole)
         part, indices, properties = self._region(step, plan, whole)
-        if part != whole:
+        if part != whole or any(axis.step < 0 for axis in plan.axes):
             value = self.emit(ExtractOp, [value, *indices], self.type(result.dtype, part), **properties)
         return self.reshaped(value, result.dtype, part, self.facts.resolve_shape(result.shape))
 

@@ -86,13 +86,13 @@ def _transpose(op: Operation, x: Array) -> Array | None:
 def _extract(op: Operation, x: Array) -> Array | None:
     offsets = op.properties["offsets"]
     assert isinstance(offsets, DimsAttr)
-    index: list[slice] = []
+    index: list[Array] = []
     sizes = shape_of(op.results[0])
     for start, step, size in zip(offsets.data, _integers(op, "steps"), sizes, strict=True):
         if not isinstance(start, int) or not isinstance(size, int):
             return None
-        index.append(slice(start, start + step * size, step))
-    return np.ascontiguousarray(x[tuple(index)])
+        index.append(start + step * np.arange(size))
+    return np.ascontiguousarray(x[np.ix_(*index)])
 
 
 def _integers(op: Operation, name: str) -> tuple[int, ...]:

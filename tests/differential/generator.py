@@ -307,7 +307,16 @@ def _setitem(g: Generator) -> None:
 def _random_index(rng: random.Random, rank: int) -> IndexSpec:
     entries = [
         rng.choice(
-            [Slice(), Slice(1), Slice(None, -1), Slice(None, None, 2), Slice(1, 40, 3), At(0)]
+            [
+                Slice(),
+                Slice(1),
+                Slice(None, -1),
+                Slice(None, None, 2),
+                Slice(1, 40, 3),
+                Slice(None, None, -1),
+                Slice(-2, 0, -2),
+                At(0),
+            ]
         )
         for _ in range(rng.randint(1, rank))
     ]

@@ -337,7 +337,7 @@ MISTAKES = {
     "float index": (lambda: A[1.0], jd.ArgumentError),
     "mask": (lambda: A[A > 0], jd.ArgumentError),
     "list": (lambda: A[[0, 1]], jd.ArgumentError),
-    "step": (lambda: A[::-1], jd.ArgumentError),
+    "step": (lambda: A[::0], jd.ArgumentError),
     "operand": (lambda: A + "x", jd.ArgumentError),
     "complex": (lambda: A + 1j, jd.ArgumentError),
     "float16": (lambda: A + np.zeros(3, np.float16), jd.DTypeError),
