@@ -53,6 +53,7 @@ _PASSES: dict[str, str] = {
     "loop-pack": "passes.loop_pack:LoopPackPass",
     "loop-pack-constants": "passes.loop_pack_constants:LoopPackConstantsPass",
     "loop-schedule": "passes.loop_schedule:LoopSchedulePass",
+    "loop-stream": "passes.loop_stream:LoopStreamPass",
     "loop-tile": "passes.loop_tile:LoopTilePass",
     "loop-unroll": "passes.loop_unroll:LoopUnrollPass",
     "loop-unroll-and-jam": "passes.loop_unroll_and_jam:LoopUnrollAndJamPass",

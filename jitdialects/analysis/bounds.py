@@ -9,6 +9,8 @@ from xdsl.dialects.builtin import IndexType, IntegerAttr
 from xdsl.dialects.scf import ForOp
 from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue
 
+from jitdialects.dialects.loop import ParallelOp
+
 
 def constant_of(value: SSAValue) -> int | None:
     """The integer that `arith.constant` gives `value`."""
@@ -77,8 +79,10 @@ def is_multiple_of(value: SSAValue, number: int) -> bool:
 
 
 def _is_multiple_in_loop(value: SSAValue, number: int) -> bool:
-    """An induction variable that starts at a multiple and goes on in multiples."""
+    """An induction variable that starts at a multiple and goes on in multiples, or the begin of a chunk."""
     loop = value.block.parent_op() if isinstance(value, BlockArgument) else None
+    if isinstance(loop, ParallelOp) and value is loop.begin:
+        return is_multiple_of(loop.lower, number) and is_multiple_of(loop.chunk, number)
     if not isinstance(loop, ForOp) or value is not loop.body.block.args[0]:
         return False
     return is_multiple_of(loop.lb, number) and is_multiple_of(loop.step, number)

@@ -16,6 +16,12 @@ from jitdialects.analysis.machine import Level
 from jitdialects.analysis.memory import Access, is_fresh, memref_type, root_of
 from jitdialects.dialects.loop import PARALLEL, NestOp
 
+_INSTRUCTIONS = frozenset(
+    f"math.{name}"
+    for name in ("absf", "absi", "ceil", "copysign", "floor", "fma", "roundeven", "sqrt", "trunc")
+)
+"""Operations of `math` that are one instruction; the others are tens."""
+
 
 @dataclass(frozen=True)
 class NestFacts:
@@ -23,7 +29,8 @@ class NestFacts:
 
     `at_most` bounds the innermost one. `contiguous`: along the innermost axis, which is parallel, accesses
     go to neighbours or stay. `accumulators`: "none", "scalars" or "arrays" among the memory that the body
-    allocates. `streams`: accesses to memory that was not allocated here.
+    allocates. `streams`: accesses to memory that was not allocated here. `functions`: operations that become
+    tens of others.
     """
 
     kinds: tuple[str, ...]
@@ -35,6 +42,7 @@ class NestFacts:
     streams: int
     element_bytes: int
     operations: int
+    functions: int
 
 
 def facts_of(nest: NestOp) -> NestFacts:
@@ -57,6 +65,9 @@ def facts_of(nest: NestOp) -> NestFacts:
         streams=len(outside),
         element_bytes=max((_bytes(access.value_type) for access in body.accesses), default=4),
         operations=len(body.accesses) + len(body.others) + len(body.loops),
+        functions=sum(
+            op.name.startswith("math.") and op.name not in _INSTRUCTIONS for op in body.others
+        ),
     )
 
 

@@ -10,6 +10,10 @@ from jitdialects.dialects.loop import Schedule
 
 CHUNK = 16384
 """Elements that are worth another thread: about 5 us of the cheapest loop, ten times what a region costs."""
+STREAM = 4 << 20
+"""Bytes of a result that no reader finds in the cache any more, or that would cost others their place in it."""
+STREAM_BODY = 20
+"""Operations of a body that is worth a second copy for when its result turns out to be large."""
 MAX_LANES = 32
 SMALL_BODY = 8
 SMALL_BODY_UNROLL = 2
@@ -29,7 +33,20 @@ def elementwise_schedule(facts: NestFacts, level: Level) -> Schedule:
     threads = CHUNK if may_have_points(facts, 2 * CHUNK) else 0
     long = extent is None or extent >= width * SMALL_BODY_UNROLL
     small = facts.operations <= SMALL_BODY and long
-    return Schedule(vector=width, unroll=SMALL_BODY_UNROLL if small else 0, threads=threads)
+    return Schedule(
+        vector=width,
+        unroll=SMALL_BODY_UNROLL if small else 0,
+        stream=STREAM if may_be_worth_streaming(facts) else 0,
+        threads=threads,
+    )
+
+
+def may_be_worth_streaming(facts: NestFacts) -> bool:
+    """The result is large; or its size is not known, and memory, not arithmetic, is what takes the time."""
+    if not may_have_points(facts, STREAM // facts.element_bytes):
+        return False
+    cheap = facts.functions == 0 and facts.operations <= STREAM_BODY
+    return cheap or None not in facts.extents
 
 
 def may_have_points(facts: NestFacts, points: int) -> bool:

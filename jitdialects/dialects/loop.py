@@ -80,6 +80,7 @@ class Schedule:
     jam     copies per axis, 1 = none: loops of that many iterations side by side inside inner loops
     unroll  copies of the body per iteration of the innermost axis
     pack    tiles of the outermost axis whose operands, read over and over inside, are copied together
+    stream  bytes of a result from which on the innermost axis stores past the cache
     threads elements (points of the loops inside counted) of a chunk, the least that is worth another thread:
             chunks of the outermost axis may run on several
     """
@@ -90,6 +91,7 @@ class Schedule:
     jam: tuple[int, ...] = ()
     unroll: int = 0
     pack: int = 0
+    stream: int = 0
     threads: int = 0
 
     def __bool__(self) -> bool:
@@ -102,7 +104,7 @@ class Schedule:
 
 _NOTHING = Schedule()
 _LISTS = ("tile", "order", "jam")
-_NUMBERS = ("vector", "unroll", "pack", "threads")
+_NUMBERS = ("vector", "unroll", "pack", "stream", "threads")
 
 
 @irdl_attr_definition
@@ -328,6 +330,11 @@ class ParallelOp(IRDLOperation):
     body = region_def()
 
     traits = traits_def(RecursiveMemoryEffect(), AllocationScope())
+
+    @property
+    def begin(self) -> BlockArgument:
+        """Where a range begins; it ends at the argument after it."""
+        return self.body.blocks[0].args[0]
 
     def verify_(self) -> None:
         block = self.body.first_block

@@ -337,6 +337,27 @@ class AbsOp(_IntUnaryFlaggedIntrinsic):
     is_int_min_poison = prop_def(BoolAttr)
 
 
+@irdl_op_definition
+class FenceOp(IRDLOperation):
+    """`llvm.fence seq_cst`: what this thread stored before is seen before what it stores after, stores past
+    the cache included. The other orderings have no use here."""
+
+    name = "llvm.fence"
+
+    ordering = prop_def(IntegerAttr, default_value=IntegerAttr(7, i64))
+
+    def __init__(self) -> None:
+        super().__init__(properties={"ordering": IntegerAttr(7, i64)})
+
+    @classmethod
+    def parse(cls, parser: Parser) -> FenceOp:
+        parser.parse_keyword("seq_cst")
+        return cls()
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" seq_cst")
+
+
 LLVM_OPERATIONS: tuple[type[Operation], ...] = (
     AbsOp,
     CountLeadingZerosOp,
@@ -347,6 +368,7 @@ LLVM_OPERATIONS: tuple[type[Operation], ...] = (
     FPToSIOp,
     FPToUIOp,
     FTruncOp,
+    FenceOp,
     MaskedLoadOp,
     MaskedStoreOp,
     MaximumOp,

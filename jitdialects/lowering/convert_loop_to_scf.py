@@ -8,7 +8,7 @@
     } {loop.kind = "parallel", loop.schedule = #loop.schedule<jam = [6]>}
 
 Each loop keeps its kind, and the part of the schedule that is about it: `jam` entries go to their axis,
-`vector` and `unroll` to the innermost, `pack` and `threads` to the outermost. `tile` and `order` speak about whole nests and end here: run
+`vector`, `unroll` and `stream` to the innermost, `pack` and `threads` to the outermost. `tile` and `order` speak about whole nests and end here: run
 `loop-tile` and `loop-interchange` before. Needs nothing else; never changes a body.
 """
 
@@ -37,6 +37,7 @@ def schedule_of_axis(schedule: Schedule, axis: int, rank: int) -> Schedule:
         jam=(jam,) if jam > 1 else (),
         unroll=schedule.unroll if innermost else 0,
         pack=schedule.pack if axis == 0 else 0,
+        stream=schedule.stream if innermost else 0,
         threads=schedule.threads if axis == 0 else 0,
     )
 

@@ -22,6 +22,8 @@ from functools import cache
 from xdsl.context import Context
 from xdsl.dialects import llvm
 from xdsl.dialects.builtin import (
+    BoolAttr,
+    UnitAttr,
     DYNAMIC_INDEX,
     DenseArrayBase,
     IntegerAttr,
@@ -69,6 +71,10 @@ def is_contiguous_along_last_axis(memref: MemRefType[Attribute]) -> bool:
     return not strides or strides[-1] == 1
 
 
+_TRUE = BoolAttr.from_bool(True)
+_PAST_THE_CACHE: Mapping[str, Attribute] = {"nontemporal": UnitAttr()}
+
+
 def _vector_pointer(
     op: Operation, memref: SSAValue, indices: Sequence[SSAValue], c: Conversion
 ) -> tuple[SSAValue, int]:
@@ -95,6 +101,11 @@ def _store(op: Operation, c: Conversion) -> None:
     value, memref, *indices = op.operands
     pointer, alignment = _vector_pointer(op, memref, indices, c)
     properties = access_properties(alignment)
+    if op.properties.get("nontemporal") == _TRUE:  # whole vectors: `loop-stream` has seen to that
+        vector = as_vector(value.type)
+        assert vector is not None
+        whole = access_properties(alignment * vector.get_shape()[-1])
+        properties = {**whole, **_PAST_THE_CACHE}
     c.emit_effect(llvm.StoreOp, (c.value(value), pointer), properties)
     c.replace(op)
 

@@ -31,7 +31,7 @@ STAGES = {
     "vm": "vm",
     "tssa": "tssa-fuse",
     "loop": "convert-tssa-to-loop",
-    "scf": "loop-parallelize",
+    "scf": "loop-stream",
     "llvm": "llvm-emit-packed-entry",
 }
 """Stage names that users ask for -> the pass after which the text is taken."""
@@ -68,6 +68,7 @@ def loop_passes(features: str) -> tuple[ModulePass, ...]:
     from jitdialects.passes.loop_pack_constants import LoopPackConstantsPass
     from jitdialects.passes.loop_parallelize import LoopParallelizePass
     from jitdialects.passes.loop_schedule import LoopSchedulePass
+    from jitdialects.passes.loop_stream import LoopStreamPass
     from jitdialects.passes.loop_tile import LoopTilePass
     from jitdialects.passes.loop_unroll import LoopUnrollPass
     from jitdialects.passes.loop_unroll_and_jam import LoopUnrollAndJamPass
@@ -87,6 +88,7 @@ def loop_passes(features: str) -> tuple[ModulePass, ...]:
         LoopUnrollPass(),
         LoopUnrollAndJamPass(),
         LoopParallelizePass(),
+        LoopStreamPass(),
     )
 
 

@@ -20,7 +20,7 @@ from jitdialects.dialects.upstream import CmpiOp, SelectOp
 Index: TypeAlias = SSAValue | int
 """A value of the emitter's type, or a number not yet made into one."""
 
-_SLT = IntegerAttr(2, i64)
+_EQ, _SLT = IntegerAttr(0, i64), IntegerAttr(2, i64)
 _WRAPS: dict[str, Attribute] = {"overflowFlags": arith.IntegerOverflowAttr("none")}
 
 
@@ -110,6 +110,30 @@ class IndexMath:
             return max(left, right)
         return self._binary(arith.MaxSIOp, left, right)
 
+    def andi(self, left: Index, right: Index) -> Index:
+        """Bits that both have."""
+        return self._binary(arith.AndIOp, left, right)
+
+    def ori(self, left: Index, right: Index) -> Index:
+        """Bits that either has."""
+        return left if right == 0 else right if left == 0 else self._binary(arith.OrIOp, left, right)
+
+    def less(self, left: Index, right: Index) -> SSAValue:
+        """Signed comparison, an i1."""
+        return self._compare(left, right, _SLT)
+
+    def equal(self, left: Index, right: Index) -> SSAValue:
+        """Comparison, an i1."""
+        return self._compare(left, right, _EQ)
+
+    def _compare(self, left: Index, right: Index, predicate: Attribute) -> SSAValue:
+        operands = (self.value(left), self.value(right))
+        return self.insert(
+            CmpiOp.create(
+                operands=operands, result_types=(i1,), properties={"predicate": predicate}
+            )
+        )
+
     def trips(self, lower: Index, upper: Index, step: Index) -> Index:
         """Iterations from `lower` to below `upper`, 0 where `upper <= lower`; unsigned, so never overflows."""
         if isinstance(lower, int) and isinstance(upper, int):
@@ -124,12 +148,7 @@ class IndexMath:
             return extent
         if lower == 0 and step == 1:
             return self._binary(arith.MaxSIOp, extent, 0)
-        compare = CmpiOp.create(
-            operands=(self.value(lower), self.value(upper)),
-            result_types=(i1,),
-            properties={"predicate": _SLT},
-        )
-        runs = self.insert(compare)
+        runs = self.less(lower, upper)
         operands = (runs, extent, self.value(0))
         return self.insert(SelectOp.create(operands=operands, result_types=(self.type,)))
 

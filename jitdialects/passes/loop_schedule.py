@@ -6,6 +6,8 @@
 | --- | --- |
 | innermost axis parallel, elements next to each other | vectors of the level's width (halved for 8-byte elements); a static extent that is a power of two up to 32: one vector without a loop; a short one: one masked vector |
 | the same, body of a few operations | also unrolled |
+| the same, two chunks of 16384 elements or more | chunks on several threads |
+| the same, a result of 4 MiB or more (and cheap, if the size is not static) | stored past the cache |
 | parallel axes around reductions with scalar accumulators (a matmul) | columns tiled to a register tile, rows jammed: 8 rows x 2 vectors (v4), 6 x 2 or, if their number is not static, 4 x 2 (v3), 2 x 1 (below: no FMA); one row: 16 vectors. Tiles of columns go outside, so that a panel of the right operand is used by all rows; where there are more rows than one tile has, the panel is packed |
 | the same, but columns not next to each other | four columns jammed: independent chains hide the latency |
 | a chain of products, inside | unrolled by 4 from v3 on |

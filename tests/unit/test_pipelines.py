@@ -70,6 +70,7 @@ def _weights(main: FunctionBuilder) -> int:
 
 
 PROGRAMS = {
+    "square": (_program(1, lambda f: f.apply("multiply", *f.parameters * 2)), "main(f32[n])"),
     "wasteful": (_program(1, _wasteful), "main(f32[n])"),
     "matmul": (_program(2, lambda f: f.apply("matmul", *f.parameters)), "main(f32[m,9], f32[9,n])"),
     "weights": (_program(1, _weights), "main(f32[n,8])"),
@@ -120,6 +121,7 @@ def test_every_pass_is_in_the_list_or_made_of_its_tables() -> None:
 # ---- every pass is needed ----------------------------------------------------------------------
 
 NEEDED_BY = {
+    "loop-stream": "square",
     "loop-schedule": "matmul",
     "loop-tile": "matmul",
     "loop-interchange": "matmul",

@@ -384,7 +384,12 @@ def _load(op: Operation, w: _Writer) -> str:
 
 
 def _store(op: Operation, w: _Writer) -> str:
-    return f"store {w.typed(op.operands[0])}, {w.typed(op.operands[1])}{_alignment(op)}"
+    text = f"store {w.typed(op.operands[0])}, {w.typed(op.operands[1])}{_alignment(op)}"
+    return f"{text}, !nontemporal !{{i32 1}}" if "nontemporal" in op.properties else text
+
+
+def _fence(op: Operation, w: _Writer) -> str:
+    return "fence seq_cst"
 
 
 def _masked_load(op: Operation, w: _Writer) -> str:
@@ -497,6 +502,7 @@ _FORMS: dict[str, _Form] = {
     "llvm.insertvalue": _insert_value,
     "llvm.load": _load,
     "llvm.store": _store,
+    "llvm.fence": _fence,
     "llvm.alloca": _alloca,
     "llvm.getelementptr": _gep,
     "llvm.call": _call,

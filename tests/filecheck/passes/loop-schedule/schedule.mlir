@@ -6,11 +6,11 @@
 // UNKNOWN: loop-schedule: unknown features 'z80'; known are x86-64-v1, x86-64-v2, x86-64-v3, x86-64-v4
 
 // CHECK-LABEL: func.func @elementwise
-// CHECK:         kinds [parallel] schedule <vector = 8, unroll = 2, threads = 16384> {
+// CHECK:         kinds [parallel] schedule <vector = 8, unroll = 2, stream = 4194304, threads = 16384> {
 // V4-LABEL:    func.func @elementwise
-// V4:            kinds [parallel] schedule <vector = 16, unroll = 2, threads = 16384> {
+// V4:            kinds [parallel] schedule <vector = 16, unroll = 2, stream = 4194304, threads = 16384> {
 // V1-LABEL:    func.func @elementwise
-// V1:            kinds [parallel] schedule <vector = 4, unroll = 2, threads = 16384> {
+// V1:            kinds [parallel] schedule <vector = 4, unroll = 2, stream = 4194304, threads = 16384> {
 func.func @elementwise(%x: memref<?xf32>, %y: memref<?xf32>, %n: index) {
   %c0 = arith.constant 0 : index
   loop.nest (%i) = (%c0) to (%n) step (1) kinds [parallel] {
@@ -22,7 +22,7 @@ func.func @elementwise(%x: memref<?xf32>, %y: memref<?xf32>, %n: index) {
 
 // Half the lanes for twice the bytes.
 // CHECK-LABEL: func.func @wide_elements
-// CHECK:         kinds [parallel] schedule <vector = 4, unroll = 2, threads = 16384> {
+// CHECK:         kinds [parallel] schedule <vector = 4, unroll = 2, stream = 4194304, threads = 16384> {
 func.func @wide_elements(%x: memref<?xi64>, %y: memref<?xi64>, %n: index) {
   %c0 = arith.constant 0 : index
   loop.nest (%i) = (%c0) to (%n) step (1) kinds [parallel] {
