@@ -54,6 +54,7 @@ _PASSES: dict[str, str] = {
     "loop-pack-constants": "passes.loop_pack_constants:LoopPackConstantsPass",
     "loop-schedule": "passes.loop_schedule:LoopSchedulePass",
     "loop-stream": "passes.loop_stream:LoopStreamPass",
+    "loop-distribute": "passes.loop_distribute:LoopDistributePass",
     "loop-tile": "passes.loop_tile:LoopTilePass",
     "loop-unroll": "passes.loop_unroll:LoopUnrollPass",
     "loop-unroll-and-jam": "passes.loop_unroll_and_jam:LoopUnrollAndJamPass",

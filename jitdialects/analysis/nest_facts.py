@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import cast
 
 from xdsl.dialects.builtin import FixedBitwidthType, VectorType
@@ -28,7 +29,8 @@ class NestFacts:
     """What the rules ask. Extents count iterations per axis, `None` if they are not static.
 
     `at_most` bounds the innermost one. `contiguous`: along the innermost axis, which is parallel, accesses
-    go to neighbours or stay. `accumulators`: "none", "scalars" or "arrays" among the memory that the body
+    go to neighbours or stay; memory of an iteration's own is not looked at. `shares`: along one of the axes something
+    is read over and over inside loops. `private_bytes`: memory that an iteration allocates. `accumulators`: "none", "scalars" or "arrays" among the memory that the body
     allocates. `streams`: accesses to memory that was not allocated here. `functions`: operations that become
     tens of others.
     """
@@ -43,6 +45,8 @@ class NestFacts:
     element_bytes: int
     operations: int
     functions: int
+    shares: bool
+    private_bytes: int
 
 
 def facts_of(nest: NestOp) -> NestFacts:
@@ -62,6 +66,8 @@ def facts_of(nest: NestOp) -> NestFacts:
         and _is_contiguous(body.accesses, lanes_along(nest.ivs[-1])),
         encloses_loops=any(op.regions for op in body.others) or bool(body.loops),
         accumulators=_accumulators(body),
+        shares=_shares(nest, outside),
+        private_bytes=_private_bytes(body),
         streams=len(outside),
         element_bytes=max((_bytes(access.value_type) for access in body.accesses), default=4),
         operations=len(body.accesses) + len(body.others) + len(body.loops),
@@ -75,9 +81,21 @@ def _is_contiguous(accesses: Sequence[Access], lanes: Lanes) -> bool:
     return all(
         lanes.is_contiguous_access(access)
         or (not access.is_store and lanes.is_uniform_access(access))
-        or (not access.indices and is_fresh(root_of(access.base)))
+        or is_fresh(root_of(access.base))
         for access in accesses
     )
+
+
+def _shares(nest: NestOp, outside: Sequence[Access]) -> bool:
+    inside = [a for a in outside if not a.is_store and a.op.parent is not nest.body.block]
+    return bool(inside) and any(
+        lanes.is_uniform_access(access) for lanes in map(lanes_along, nest.ivs) for access in inside
+    )
+
+
+def _private_bytes(body: Body) -> int:
+    types = [memref_type(op.results[0]) for op in body.others if op.name == "memref.alloca"]
+    return sum(_bytes(type.get_element_type()) * prod(type.get_shape()) for type in types)
 
 
 def _accumulators(body: Body) -> str:

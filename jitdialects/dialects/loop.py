@@ -81,6 +81,7 @@ class Schedule:
     unroll  copies of the body per iteration of the innermost axis
     pack    tiles of the outermost axis whose operands, read over and over inside, are copied together
     stream  bytes of a result from which on the innermost axis stores past the cache
+    distribute  iterations, at most, of the innermost axis, which moves into the loops of the body
     threads elements (points of the loops inside counted) of a chunk, the least that is worth another thread:
             chunks of the outermost axis may run on several
     """
@@ -93,6 +94,7 @@ class Schedule:
     pack: int = 0
     stream: int = 0
     threads: int = 0
+    distribute: int = 0
 
     def __bool__(self) -> bool:
         return self != _NOTHING
@@ -104,7 +106,7 @@ class Schedule:
 
 _NOTHING = Schedule()
 _LISTS = ("tile", "order", "jam")
-_NUMBERS = ("vector", "unroll", "pack", "stream", "threads")
+_NUMBERS = ("vector", "unroll", "pack", "stream", "threads", "distribute")
 
 
 @irdl_attr_definition

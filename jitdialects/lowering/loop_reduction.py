@@ -33,6 +33,8 @@ from jitdialects.lowering.loop_matmul import multiply_add
 from jitdialects.lowering.scalar_rules import is_float, largest, smallest
 
 BLOCK, LANES, LEVELS = 4096, 32, 64
+STEPS, STEPS_IN_ORDER = 4, 8
+"""Rows of columns that are added at a time, so that an accumulator in memory is loaded and stored once for all."""
 
 
 @dataclass(frozen=True)
@@ -167,7 +169,8 @@ def reduce_row(
     elif behind and not blocked:
         result = _reduce_in_order(at, length, type, combine, step)
     else:
-        result = reduce_axis(at, length, type, combine, step, blocked=blocked)
+        add = _add_columns if behind else _add_chunks
+        result = reduce_axis(at, length, type, combine, step, blocked=blocked, add=add)
     if blocked and op.name == "tssa.sum":
         result = combine(at, result, at.constant(type, 0.0))
     return result
@@ -176,11 +179,21 @@ def reduce_row(
 def _reduce_in_order(
     at: Emitter, length: Dim, type: Attribute, combine: Combine, step: Step
 ) -> SSAValue:
-    """Elements that are not next to each other, in any order: one accumulator."""
+    """Elements that are not next to each other, in any order: one accumulator, some steps at a time."""
     lane = at.alloca(type)
     at.store(at.constant(type, combine.identity), lane)
-    with at.nest([at.index(0)], [at.size(length)], [REDUCTION]) as (index,):
-        at.store(step(index, at.load(lane)), lane)
+
+    def steps(first: SSAValue, end: SSAValue) -> None:
+        with at.nest([first], [end], [REDUCTION]) as (index,):
+            at.store(step(index, at.load(lane)), lane)
+
+    whole = dims.scale(dims.floordiv(length, STEPS_IN_ORDER), STEPS_IN_ORDER)
+    if whole != 0:
+        bounds = [at.index(0)], [at.size(whole)]
+        with at.nest(*bounds, [REDUCTION], [STEPS_IN_ORDER]) as (first,):
+            steps(first, at.add(first, at.index(STEPS_IN_ORDER)))
+    if whole != length:
+        steps(at.size(whole), at.size(length))
     return at.load(lane)
 
 
@@ -206,85 +219,140 @@ def lower_dot(at: Emitter, group: GroupOp, op: Operation) -> None:
         store_element(at, result, group.outs[0], outer)
 
 
-def reduce_axis(
-    at: Emitter, length: Dim, element: Attribute, combine: Combine, step: Step, *, blocked: bool
-) -> SSAValue:
-    """Combine `length` elements; sums and products of floats are `blocked`."""
-    lanes = at.alloca(element, LANES)
-    if not blocked or (isinstance(length, int) and length <= BLOCK):
-        ragged = dims.scale(dims.floordiv(length, LANES), LANES)
-        block = Block(0, ragged, dims.sub(length, ragged))
-        result = _reduce_block(at, block, lanes, combine, step)
-    else:
-        result = _reduce_blocks(at, length, lanes, combine, step)
-    return result
-
-
 @dataclass(frozen=True)
-class Block:
-    """The elements `first .. ragged + rest - 1`; `ragged - first` is a multiple of 32, `rest` below it."""
+class Lanes:
+    """32 accumulators in memory, and what is done to one of them."""
 
-    first: Dim | SSAValue
-    ragged: Dim | SSAValue
-    rest: Dim | SSAValue
+    memory: SSAValue
+    combine: Combine
+    step: Step
 
 
-def _reduce_block(
-    at: Emitter, block: Block, lanes: SSAValue, combine: Combine, step: Step
+Bound = Dim | SSAValue
+Add = Callable[[Emitter, Lanes, Bound, Bound], None]
+"""Adds the elements from one index (a multiple of 32) up to another to the lanes, each lane ascending."""
+
+
+def reduce_axis(
+    at: Emitter,
+    length: Dim,
+    element: Attribute,
+    combine: Combine,
+    step: Step,
+    *,
+    blocked: bool,
+    add: Add | None = None,
 ) -> SSAValue:
-    """Combine the elements of one block: chunks of 32, a ragged one, then the lanes by halves."""
+    """Combine `length` elements; sums and products of floats are `blocked`. `add` says how the elements of
+    a block are visited: chunk by chunk if they lie next to each other, as by default."""
+    lanes = Lanes(at.alloca(element, LANES), combine, step)
+    if not blocked or (isinstance(length, int) and length <= BLOCK):
+        return _reduce_block(at, 0, length, lanes, add or _add_chunks)
+    return _reduce_blocks(at, length, lanes, add or _add_chunks)
 
-    def value(index: Dim | SSAValue) -> SSAValue:
-        return index if isinstance(index, SSAValue) else at.size(index)
 
-    element = memref_of(lanes).get_element_type()
+def _value(at: Emitter, index: Bound) -> SSAValue:
+    return index if isinstance(index, SSAValue) else at.size(index)
+
+
+def _multiple_below(at: Emitter, first: Bound, stop: Bound, number: int) -> Bound:
+    """The last index up to `stop` that is a multiple of `number`, a power of two, away from `first`."""
+    if not isinstance(first, SSAValue) and not isinstance(stop, SSAValue):
+        count = dims.sub(stop, first)
+        return dims.add(first, dims.scale(dims.floordiv(count, number), number))
+    count = at.emit(arith.SubiOp, (_value(at, stop), _value(at, first)), INDEX, WRAP)
+    rest = at.emit(arith.AndIOp, (count, at.index(number - 1)), INDEX)
+    return at.emit(arith.SubiOp, (_value(at, stop), rest), INDEX, WRAP)
+
+
+def _add_chunks(at: Emitter, lanes: Lanes, first: Bound, stop: Bound) -> None:
+    """Neighbours: 32 at a time, a lane each, then the ragged chunk."""
+
+    def chunk(start: SSAValue, count: SSAValue) -> None:
+        with at.nest([at.index(0)], [count], [PARALLEL]) as (lane,):
+            so_far = at.load(lanes.memory, (lane,))
+            at.store(lanes.step(at.add(start, lane), so_far), lanes.memory, (lane,))
+
+    if isinstance(first, SSAValue) or isinstance(stop, SSAValue):
+        count = at.emit(arith.SubiOp, (_value(at, stop), _value(at, first)), INDEX, WRAP)
+        rest: Bound = at.emit(arith.AndIOp, (count, at.index(LANES - 1)), INDEX)
+        ragged: Bound = at.emit(arith.SubiOp, (_value(at, stop), rest), INDEX, WRAP)
+    else:
+        rest = dims.sub(stop, first)
+        ragged = dims.add(first, dims.scale(dims.floordiv(rest, LANES), LANES))
+        rest = dims.sub(stop, ragged)
+    if first != ragged:
+        bounds = [_value(at, first)], [_value(at, ragged)]
+        with at.nest(*bounds, [REDUCTION], [LANES]) as (start,):
+            chunk(start, at.index(LANES))
+    if rest != 0:
+        chunk(_value(at, ragged), _value(at, rest))
+
+
+def _add_columns(at: Emitter, lanes: Lanes, first: Bound, stop: Bound) -> None:
+    """Elements of a column: lane by lane, some steps of one lane at a time, then what is left."""
+    group = LANES * STEPS
+    whole = _multiple_below(at, first, stop, group)
+
+    def column(lane: SSAValue, start: SSAValue, end: SSAValue) -> None:
+        with at.nest([start], [end], [REDUCTION], [LANES]) as (index,):
+            so_far = at.load(lanes.memory, (lane,))
+            at.store(lanes.step(at.add(index, lane), so_far), lanes.memory, (lane,))
+
     zero, width = at.index(0), at.index(LANES)
+    if first != whole:
+        bounds = [_value(at, first)], [_value(at, whole)]
+        with (
+            at.nest(*bounds, [REDUCTION], [group]) as (start,),
+            at.nest([zero], [width], [PARALLEL]) as (lane,),
+        ):
+            column(lane, start, at.add(start, at.index(group)))
+    if whole == stop:
+        return
+    if isinstance(whole, int) and isinstance(stop, int):
+        width = at.index(min(LANES, stop - whole))
     with at.nest([zero], [width], [PARALLEL]) as (lane,):
-        at.store(at.constant(element, combine.identity), lanes, (lane,))
+        end = at.emit(arith.SubiOp, (_value(at, stop), lane), INDEX, WRAP)
+        column(lane, _value(at, whole), end)
 
-    def chunk(first: SSAValue, count: SSAValue) -> None:
-        with at.nest([zero], [count], [PARALLEL]) as (lane,):
-            so_far = at.load(lanes, (lane,))
-            at.store(step(at.add(first, lane), so_far), lanes, (lane,))
 
-    used = LANES
-    if block.first != block.ragged:
-        bounds = [value(block.first)], [value(block.ragged)]
-        with at.nest(*bounds, [REDUCTION], [LANES]) as (first,):
-            chunk(first, width)
-    elif isinstance(block.rest, int):
-        used = block.rest  # the other lanes stay at what changes nothing
-    if block.rest != 0:
-        chunk(value(block.ragged), value(block.rest))
+def _reduce_block(at: Emitter, first: Bound, stop: Bound, lanes: Lanes, add: Add) -> SSAValue:
+    """Combine the elements of one block: into lanes, then the lanes by halves."""
+    memory, combine = lanes.memory, lanes.combine
+    element = memref_of(memory).get_element_type()
+    zero = at.index(0)
+    used = LANES  # the other lanes stay at what changes nothing
+    if isinstance(first, int) and isinstance(stop, int):
+        used = min(LANES, stop - first)
+    with at.nest([zero], [at.index(LANES)], [PARALLEL]) as (lane,):
+        at.store(at.constant(element, combine.identity), memory, (lane,))
+    add(at, lanes, first, stop)
     half = LANES // 2
     while half:
         if half < used:
             with at.nest([zero], [at.index(half)], [PARALLEL]) as (lane,):
-                other = at.load(lanes, (at.add(lane, at.index(half)),))
-                at.store(combine(at, at.load(lanes, (lane,)), other), lanes, (lane,))
+                other = at.load(memory, (at.add(lane, at.index(half)),))
+                at.store(combine(at, at.load(memory, (lane,)), other), memory, (lane,))
         half //= 2
-    return at.load(lanes, (zero,))
+    return at.load(memory, (zero,))
 
 
-def _reduce_blocks(
-    at: Emitter, length: Dim, lanes: SSAValue, combine: Combine, step: Step
-) -> SSAValue:
+def _reduce_blocks(at: Emitter, length: Dim, lanes: Lanes, add: Add) -> SSAValue:
     """Reduce blocks one after the other, joined by the aligned binary tree.
 
     `stack[t]` is the sum of 2^t blocks that waits for its partner to the right. Block b completes one
     pair for each trailing zero of b + 1. What waits at the end is joined from the right.
     """
-    element = memref_of(lanes).get_element_type()
+    combine, element = lanes.combine, memref_of(lanes.memory).get_element_type()
     end, zero, one = at.size(length), at.index(0), at.index(1)
-    blocks = at.size(dims.floordiv(dims.add(length, BLOCK - 1), BLOCK))
-    stack, sum = at.alloca(element, LEVELS), at.alloca(element)
+    count = dims.floordiv(dims.add(length, BLOCK - 1), BLOCK)
+    blocks = at.size(count)
+    most = count.bit_length() if isinstance(count, int) else LEVELS
+    stack, sum = at.alloca(element, most), at.alloca(element)
     with at.nest([zero], [blocks], [REDUCTION]) as (block,):
         start = at.emit(arith.MuliOp, (block, at.index(BLOCK)), INDEX, WRAP)
         stop = at.emit(arith.MinSIOp, (at.add(start, at.index(BLOCK)), end), INDEX)
-        count = at.emit(arith.SubiOp, (stop, start), INDEX, WRAP)
-        rest = at.emit(arith.AndIOp, (count, at.index(LANES - 1)), INDEX)
-        ragged = at.emit(arith.SubiOp, (stop, rest), INDEX, WRAP)
-        at.store(_reduce_block(at, Block(start, ragged, rest), lanes, combine, step), sum)
+        at.store(_reduce_block(at, start, stop, lanes, add), sum)
         pairs = _bits(at, math.CountTrailingZerosOp, at.add(block, one))
         with at.nest([zero], [pairs], [REDUCTION]) as (level,):
             at.store(combine(at, at.load(stack, (level,)), at.load(sum)), sum)

@@ -62,6 +62,7 @@ def loop_passes(features: str) -> tuple[ModulePass, ...]:
     """From `tssa` over buffers to `scf` with explicit vectors."""
     from jitdialects.lowering.convert_loop_to_scf import ConvertLoopToScfPass
     from jitdialects.lowering.convert_tssa_to_loop import ConvertTssaToLoopPass
+    from jitdialects.passes.loop_distribute import LoopDistributePass
     from jitdialects.passes.loop_hoist_accumulators import LoopHoistAccumulatorsPass
     from jitdialects.passes.loop_interchange import LoopInterchangePass
     from jitdialects.passes.loop_pack import LoopPackPass
@@ -78,6 +79,7 @@ def loop_passes(features: str) -> tuple[ModulePass, ...]:
         ConvertTssaToLoopPass(),
         LoopSchedulePass(features=features),
         LoopTilePass(),
+        LoopDistributePass(),
         LoopInterchangePass(),
         ConvertLoopToScfPass(),
         LoopPackConstantsPass(),

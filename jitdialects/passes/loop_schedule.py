@@ -9,7 +9,9 @@
 | the same, two chunks of 16384 elements or more | chunks on several threads |
 | the same, a result of 4 MiB or more (and cheap, if the size is not static) | stored past the cache |
 | parallel axes around reductions with scalar accumulators (a matmul) | columns tiled to a register tile, rows jammed: 8 rows x 2 vectors (v4), 6 x 2 or, if their number is not static, 4 x 2 (v3), 2 x 1 (below: no FMA); one row: 16 vectors. Tiles of columns go outside, so that a panel of the right operand is used by all rows; where there are more rows than one tile has, the panel is packed |
-| the same, but columns not next to each other | four columns jammed: independent chains hide the latency |
+| the same, if nothing is shared between the columns (a sum over an axis that is not the last) | segments of rows of up to 16 KB, the column axis distributed over the loops inside |
+| the same as a matmul, but columns not next to each other | four columns jammed: independent chains hide the latency |
+| a reduction of up to 8 steps | unrolled |
 | a chain of products, inside | unrolled by 4 from v3 on |
 | anything else | none |
 
@@ -30,6 +32,7 @@ from jitdialects.analysis.machine import LEVELS, Level
 from jitdialects.analysis.nest_facts import NestFacts, facts_of
 from jitdialects.analysis.schedule_elementwise import elementwise_schedule
 from jitdialects.analysis.schedule_product import is_chain, product_schedule
+from jitdialects.analysis.schedule_reduction import SHORT, columns_schedule, is_reduction
 from jitdialects.dialects.loop import PARALLEL, Schedule, ScheduleAttr
 from jitdialects.passes.loop_rewrite import nests_innermost_first
 
@@ -39,17 +42,27 @@ SCALAR_JAM = 4
 def choose_schedule(facts: NestFacts, level: Level) -> Schedule:
     """The table at the top of this module."""
     if facts.kinds[-1] != PARALLEL:
-        return Schedule(unroll=level.unroll if is_chain(facts) else 0)
-    if facts.accumulators == "arrays":
-        return Schedule()
+        return chain_schedule(facts, level)
     if not facts.encloses_loops:
         return elementwise_schedule(facts, level) if facts.contiguous else Schedule()
     if any(kind != PARALLEL for kind in facts.kinds):
+        return Schedule()
+    if is_reduction(facts) and facts.contiguous and facts.extents[-1] != 1:
+        return columns_schedule(facts, level)
+    if facts.accumulators == "arrays":
         return Schedule()
     if facts.contiguous and facts.extents[-1] != 1:
         return product_schedule(facts, level)
     axes_before = len(facts.kinds) - 1
     return Schedule(jam=(1,) * axes_before + (SCALAR_JAM,))
+
+
+def chain_schedule(facts: NestFacts, level: Level) -> Schedule:
+    """A reduction: a short one has no loop, a chain of products is unrolled."""
+    extent = facts.extents[-1]
+    if extent is not None and len(facts.extents) == 1 and extent <= SHORT and not facts.encloses_loops:
+        return Schedule(unroll=max(extent, 2))
+    return Schedule(unroll=level.unroll if is_chain(facts) else 0)
 
 
 @dataclass(frozen=True)

@@ -75,6 +75,7 @@ PROGRAMS = {
     "matmul": (_program(2, lambda f: f.apply("matmul", *f.parameters)), "main(f32[m,9], f32[9,n])"),
     "weights": (_program(1, _weights), "main(f32[n,8])"),
     "sum": (_program(1, lambda f: f.apply("sum", *f.parameters)), "main(f32[n])"),
+    "columns": (_program(1, lambda f: f.apply("max", *f.parameters, axis=0)), "main(f32[m,n])"),
 }
 
 
@@ -124,6 +125,7 @@ NEEDED_BY = {
     "loop-stream": "square",
     "loop-schedule": "matmul",
     "loop-tile": "matmul",
+    "loop-distribute": "columns",
     "loop-interchange": "matmul",
     "loop-pack-constants": "weights",
     "loop-pack": "matmul",

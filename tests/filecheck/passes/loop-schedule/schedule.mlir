@@ -121,3 +121,32 @@ func.func @do_not_overrule_a_schedule(%x: f32, %y: memref<?xf32>, %n: index) {
   }
   func.return
 }
+
+// Nothing is shared between the columns of a maximum: long segments of rows.
+// CHECK-LABEL: func.func @columns
+// CHECK:         kinds [parallel] schedule <tile = [4096], vector = 8, distribute = 4096> {
+// CHECK:         kinds [reduction] {
+// CHECK:         kinds [reduction] schedule <unroll = 8> {
+// V4-LABEL:    func.func @columns
+// V4:            schedule <tile = [4096], vector = 16, distribute = 4096> {
+func.func @columns(%A: memref<?x?xf32>, %C: memref<?xf32>, %n: index, %K: index) {
+  %c0 = arith.constant 0 : index
+  %c8 = arith.constant 8 : index
+  %zero = arith.constant 0.0 : f32
+  loop.nest (%j) = (%c0) to (%n) step (1) kinds [parallel] {
+    %acc = memref.alloca() : memref<f32>
+    memref.store %zero, %acc[] : memref<f32>
+    loop.nest (%g) = (%c0) to (%K) step (8) kinds [reduction] {
+      %e = arith.addi %g, %c8 : index
+      loop.nest (%k) = (%g) to (%e) step (1) kinds [reduction] {
+        %s = memref.load %acc[] : memref<f32>
+        %a = memref.load %A[%k, %j] : memref<?x?xf32>
+        %t = arith.maximumf %s, %a : f32
+        memref.store %t, %acc[] : memref<f32>
+      }
+    }
+    %r = memref.load %acc[] : memref<f32>
+    memref.store %r, %C[%j] : memref<?xf32>
+  }
+  func.return
+}

@@ -1,0 +1,53 @@
+"""Schedules of reductions: along columns, and of several rows abreast.
+
+Along columns (a kept axis behind the reduced one) the axis moves into the loops, so that memory is read in long
+segments of rows: whole pages, which the hardware prefetches; several rows at once, which it prefetches side by
+side. The accumulators of a segment live in the second-level cache.
+"""
+
+from __future__ import annotations
+
+from jitdialects.analysis.machine import Level
+from jitdialects.analysis.nest_facts import NestFacts, lanes_for
+from jitdialects.dialects.loop import Schedule
+
+SEGMENT = 16 * 1024
+"""Bytes of a row that are visited in one go, at most."""
+ACCUMULATORS = 1024 * 1024
+"""Bytes of accumulators on the stack, at most: those in use, 32 for a column, then fit a second-level cache."""
+SHORT = 8
+"""A reduction of at most so many steps has no loop."""
+
+
+def is_reduction(facts: NestFacts) -> bool:
+    """Parallel axes around reductions that read each element once; in a product, columns share the rows."""
+    return facts.encloses_loops and facts.accumulators != "none" and not facts.shares
+
+
+def columns_schedule(facts: NestFacts, level: Level) -> Schedule:
+    """Segments of rows, vectors along them."""
+    width = lanes_for(facts, level)
+    extent = facts.extents[-1]
+    columns = segment(facts, width)
+    tile = 0
+    if extent is None:
+        tile = columns
+    elif extent > columns:
+        tiles = -(-extent // columns)
+        tile = round_up(-(-extent // tiles), width)
+    return Schedule(
+        tile=(0,) * (len(facts.kinds) - 1) + (tile,) if tile else (),
+        vector=width,
+        distribute=tile or max(extent or 1, 1),
+    )
+
+
+def segment(facts: NestFacts, width: int) -> int:
+    """Columns that are visited together: a multiple of the vector."""
+    columns = min(SEGMENT // facts.element_bytes, ACCUMULATORS // max(1, facts.private_bytes))
+    return max(width, columns // width * width)
+
+
+def round_up(number: int, multiple: int) -> int:
+    """The next multiple."""
+    return -(-number // multiple) * multiple
