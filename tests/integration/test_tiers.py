@@ -12,7 +12,7 @@ from jitdialects.bytecode.attributes import IndexSpec, Slice
 from jitdialects.bytecode.builder import ProgramBuilder
 from jitdialects.bytecode.program import Program
 from jitdialects.config import config
-from jitdialects.errors import ShapeError
+from jitdialects.errors import IntegerRangeError, ShapeError
 from jitdialects.runtime.cache import KernelCache
 from jitdialects.runtime.explain import explain
 from jitdialects.runtime.policy import Policy
@@ -191,3 +191,49 @@ def test_case_133_a_compile_that_takes_too_long_is_given_up(
         assert (vm.run("main", x)[0] == 301 * x).all()
         vm.wait()
     assert "compiling takes longer than 0.001 s (given up after " in explain(vm)
+
+
+# ---- dtypes ------------------------------------------------------------------------------------
+
+
+def mixed() -> Program:
+    """Every width in one function: (i32 * int + f32) / f64 summed, and what is below a Python integer."""
+    builder = ProgramBuilder()
+    main = builder.function("main", 4)
+    i, number, x, y = main.parameters
+    scaled = main.apply("multiply", i, number)
+    quotient = main.apply("divide", main.apply("add", scaled, x), y)
+    below = main.apply("less", i, number)
+    main.returns(scaled, quotient, main.apply("sum", quotient), main.apply("sum", below))
+    return builder.finish()
+
+
+def test_mixed_widths_are_compiled_to_the_same_bits(service: CompileService) -> None:
+    program, rng = mixed(), np.random.default_rng(5)
+    vm, reference = VM(program, Policy(threshold=2), service=service), VM(program, INTERPRET)
+    for n in (7, 7, 7, 40, 41, 42, 100):
+        i = rng.integers(-(2**31), 2**31, n).astype(np.int32)
+        x, y = rng.standard_normal(n).astype(np.float32), rng.standard_normal(n)
+        got, want = (m.run("main", i, 3, x, y) for m in (vm, reference))
+        assert [a.dtype.name for a in got] == ["int32", "float64", "float64", "int64"]
+        assert [a.tobytes() for a in got] == [a.tobytes() for a in want]
+        vm.wait()
+    assert vm.functions["main"].profile.served
+
+
+def test_a_python_integer_that_does_not_fit_is_refused_in_every_tier(
+    service: CompileService,
+) -> None:
+    """Compiled code is for integers that fit, by its guards; the interpreter refuses the others."""
+    vm = VM(mixed(), Policy(threshold=2), service=service)
+    i, x, y = np.arange(5, dtype=np.int32), np.ones(5, np.float32), np.ones(5)
+    for _ in range(4):
+        vm.run("main", i, 3, x, y)
+        vm.wait()
+    served = vm.functions["main"].profile.served
+    assert served
+    for number in (2**31, -(2**31) - 1, 2**62):
+        with pytest.raises(IntegerRangeError, match=f"Python integer {number} does not fit int32"):
+            vm.run("main", i, number, x, y)
+    assert vm.run("main", i, 2**31 - 1, x, y)[0].tolist() == (i * np.int32(2**31 - 1)).tolist()
+    assert vm.functions["main"].profile.served == served + 1

@@ -46,6 +46,21 @@ func.func @drops_permissions_to_round_otherwise(%a: f32, %i: i32) -> (f32, i32) 
   func.return %r, %s : f32, i32
 }
 
+// CHECK-LABEL: func.func @casts_to_wider_elements
+// CHECK-NEXT:    [[A:%.+]] = llvm.sext %i : vector<8xi32> to vector<8xi64>
+// CHECK-NEXT:    [[B:%.+]] = llvm.trunc [[A]] : vector<8xi64> to vector<8xi32>
+// CHECK-NEXT:    [[C:%.+]] = llvm.sitofp [[B]] : vector<8xi32> to vector<8xf64>
+// CHECK-NEXT:    [[D:%.+]] = llvm.fptosi [[C]] : vector<8xf64> to vector<8xi32>
+// CHECK-NEXT:    [[E:%.+]] = llvm.fpext %x : vector<8xf32> to vector<8xf64>
+func.func @casts_to_wider_elements(%i: vector<8xi32>, %x: vector<8xf32>) -> (vector<8xi32>, vector<8xf64>) {
+  %0 = arith.extsi %i : vector<8xi32> to vector<8xi64>
+  %1 = arith.trunci %0 : vector<8xi64> to vector<8xi32>
+  %2 = arith.sitofp %1 : vector<8xi32> to vector<8xf64>
+  %3 = arith.fptosi %2 : vector<8xf64> to vector<8xi32>
+  %4 = arith.extf %x : vector<8xf32> to vector<8xf64>
+  func.return %3, %4 : vector<8xi32>, vector<8xf64>
+}
+
 // CHECK-LABEL: func.func @casts
 // CHECK-NEXT:    [[A:%.+]] = llvm.fptosi %a : vector<4xf32> to vector<4xi32>
 // CHECK-NEXT:    [[B:%.+]] = llvm.sitofp [[A]] : vector<4xi32> to vector<4xf32>

@@ -32,6 +32,33 @@ func.func @wide_elements(%x: memref<?xi64>, %y: memref<?xi64>, %n: index) {
   func.return
 }
 
+// The widest element decides: its vector fills one register, those of the others a part.
+// CHECK-LABEL: func.func @mixed_widths
+// CHECK:         kinds [parallel] schedule <vector = 4, unroll = 2, threads = 16384> {
+// V4-LABEL:    func.func @mixed_widths
+// V4:            kinds [parallel] schedule <vector = 8, unroll = 2, threads = 16384> {
+func.func @mixed_widths(%x: memref<?xi32>, %b: memref<?xi8>, %y: memref<?xf64>, %n: index) {
+  %c0 = arith.constant 0 : index
+  loop.nest (%i) = (%c0) to (%n) step (1) kinds [parallel] {
+    %v = memref.load %x[%i] : memref<?xi32>
+    %w = arith.sitofp %v : i32 to f64
+    memref.store %w, %y[%i] : memref<?xf64>
+  }
+  func.return
+}
+
+// CHECK-LABEL: func.func @int32
+// CHECK:         kinds [parallel] schedule <vector = 8, unroll = 2, threads = 16384> {
+func.func @int32(%x: memref<?xi32>, %b: memref<?xi8>, %n: index) {
+  %c0 = arith.constant 0 : index
+  loop.nest (%i) = (%c0) to (%n) step (1) kinds [parallel] {
+    %v = memref.load %x[%i] : memref<?xi32>
+    %w = arith.trunci %v : i32 to i8
+    memref.store %w, %b[%i] : memref<?xi8>
+  }
+  func.return
+}
+
 // The 32 lanes of a sum are one vector on every machine.
 // CHECK-LABEL: func.func @lanes_of_a_sum
 // CHECK:         kinds [parallel] schedule <vector = 32> {

@@ -33,6 +33,33 @@ func.func @main_and_rest(%X: memref<?xf32>, %Y: memref<?xf32>, %s: f32, %n: inde
   func.return
 }
 
+// One number of lanes for elements of every width.
+// CHECK-LABEL: func.func @mixed_widths
+// CHECK:           %[[I:.*]] = vector.load %I[%i] : memref<?xi32>, vector<8xi32>
+// CHECK-NEXT:      %[[X:.*]] = vector.load %X[%i] : memref<?xf32>, vector<8xf32>
+// CHECK-NEXT:      %[[A:.*]] = arith.sitofp %[[I]] : vector<8xi32> to vector<8xf64>
+// CHECK-NEXT:      %[[B:.*]] = arith.extf %[[X]] : vector<8xf32> to vector<8xf64>
+// CHECK-NEXT:      %[[C:.*]] = arith.cmpf olt, %[[A]], %[[B]] : vector<8xf64>
+// CHECK-NEXT:      %[[W:.*]] = arith.extsi %[[I]] : vector<8xi32> to vector<8xi64>
+// CHECK-NEXT:      %[[S:.*]] = arith.select %[[C]], %[[W]], %{{.*}} : vector<8xi1>, vector<8xi64>
+// CHECK-NEXT:      vector.store %[[S]], %Y[%i] : memref<?xi64>, vector<8xi64>
+func.func @mixed_widths(%I: memref<?xi32>, %X: memref<?xf32>, %Y: memref<?xi64>, %n: index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %z = arith.constant 0 : i64
+  scf.for %i = %c0 to %n step %c1 {
+    %v = memref.load %I[%i] : memref<?xi32>
+    %x = memref.load %X[%i] : memref<?xf32>
+    %a = arith.sitofp %v : i32 to f64
+    %b = arith.extf %x : f32 to f64
+    %c = arith.cmpf olt, %a, %b : f64
+    %w = arith.extsi %v : i32 to i64
+    %s = arith.select %c, %w, %z : i64
+    memref.store %s, %Y[%i] : memref<?xi64>
+  } {loop.kind = "parallel"}
+  func.return
+}
+
 // As many iterations as lanes: no loop.
 // CHECK-LABEL: func.func @one_vector
 // CHECK-NOT:     scf.for
