@@ -58,6 +58,10 @@ class Fact:
         ones."""
         return max(self.dtypes, key=lambda d: (not d.weak, d.name == "int64"))
 
+    def must_fit(self, used: DType) -> bool:
+        """Whether this may be a Python integer for which `used` is too small."""
+        return any(must_fit(dtype, used) for dtype in self.dtypes)
+
     @property
     def mixed(self) -> bool:
         """Whether the value has different element types on different paths."""
@@ -304,14 +308,12 @@ class _Inference:
         return uses, Fact(dtypes, self.facts.resolve_shape(shape), known)
 
     def _check_fit(self, who: str, operand: Fact, used: DType) -> None:
-        """A Python integer in the place of an int32: guards say that it is one."""
-        if not any(must_fit(dtype, used) for dtype in operand.dtypes):
+        """A Python integer in the place of an int32: guards say that it is one where it is known before the
+        code runs."""
+        if not operand.must_fit(used) or operand.value is None:
             return
-        if operand.value is None or not self.facts.is_settled(operand.value):
-            raise CompileError(
-                f"{who} of {used} with a Python integer that is known only when it runs; "
-                f"cast it with astype('{used}')"
-            )
+        if not self.facts.is_settled(operand.value):
+            return
         value = self.facts.resolve(operand.value)
         error = IntegerRangeError(f"{who}: the Python integer {value} does not fit {used}")
         low, high = integer_range(used.name)

@@ -19,7 +19,7 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 
-from jitdialects.bytecode.dtypes import WEAK_INT, DType, promote
+from jitdialects.bytecode.dtypes import WEAK_INT, DType, must_fit, promote
 from jitdialects.bytecode.operators import OPERATORS
 from jitdialects.bytecode.program import Program
 from jitdialects.errors import ArgumentError, DTypeError, ShapeError, TraceError
@@ -256,10 +256,12 @@ def as_dtype(tracer: Tracer, value: TracedValue, dtype: DType) -> TracedValue:
     """`value` with the dtype of what it is joined with."""
     if value.dtype == dtype:
         return value
-    if not dtype.weak:
+    if not dtype.weak and not must_fit(value.dtype, dtype):
         return tracer.record(OPERATORS["cast"], [value], {"dtype": dtype.name})
     zero = tracer.constant(np.zeros((), dtype.numpy), dtype)
-    return tracer.record(OPERATORS["add"], [value, zero], {})  # weak + weak stays weak
+    return tracer.record(
+        OPERATORS["add"], [value, zero], {}
+    )  # weak + weak stays weak; int32 is checked
 
 
 # ---- outside of a capture ----------------------------------------------------------------------

@@ -49,7 +49,7 @@ from jitdialects.bytecode import dims
 from jitdialects.bytecode import signature as signatures
 from jitdialects.bytecode.attributes import Attributes, IndexSpec, Ints
 from jitdialects.bytecode.dims import Dim, Shape, symbols_of
-from jitdialects.bytecode.dtypes import BOOL, INT64, DType
+from jitdialects.bytecode.dtypes import BOOL, INT64, DType, integer_range
 from jitdialects.bytecode.inlining import inline_calls
 from jitdialects.bytecode.operators import OPERATORS, Kind
 from jitdialects.bytecode.program import Constant, Function, Program
@@ -289,6 +289,8 @@ class _Emitter:
         opcode = step.instruction.opcode
         attributes = step.instruction.attributes
         shape = self.facts.resolve_shape(result.shape)
+        for held, used in zip(step.operands, step.uses, strict=False):
+            self._check_fit(held, used)
         if opcode == "cast":
             return self.use(step.operands[0], result.dtype)
         if OPERATORS[opcode].kind is Kind.ELEMENTWISE:
@@ -312,6 +314,14 @@ class _Emitter:
                 value = self.use(source, step.uses[0])
                 old = self.facts.resolve_shape(source.fact.shape)
                 return self._one_operand(opcode, attributes, step, value, old, result)
+
+    def _check_fit(self, held: Held, used: DType) -> None:
+        """A check where a Python integer that is known only when the code runs takes the place of an int32;
+        for others there are guards."""
+        known = held.fact.value
+        if held.fact.must_fit(used) and (known is None or not self.facts.is_settled(known)):
+            low, high = integer_range(used.name)
+            self.block.add_op(CheckBoundsOp([self.value(held)], low, high))
 
     def _emit_op(self, op: Operation) -> SSAValue:
         self.block.add_op(op)

@@ -397,7 +397,7 @@ class Bufferizer:
         values = [self.at.size(lower), *values, self.at.size(upper)]
         ascends = [self.at.compare("sle", a, b) for a, b in pairwise(values)]
         holds = reduce(lambda a, b: self.at.emit(arith.AndIOp, (a, b), i1), ascends)
-        self.at.insert(AssertOp(holds, "an index or slice reaches out of its array"))
+        self.at.insert(AssertOp(holds, "an index, a slice or an integer is out of bounds"))
 
     def _keep(self, op: Operation) -> None:
         """Leave an operation that is about neither tensors nor buffers as it is: a constant."""

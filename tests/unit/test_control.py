@@ -277,3 +277,38 @@ def test_what_a_loop_carries_keeps_its_dtype() -> None:
     np.testing.assert_array_equal(power, x**4)
     with pytest.raises(jd.DTypeError, match="is int32.* int64; cast it"):
         jd.while_loop(lambda v: v.max() < 9, lambda v: v + np.int64(1), jnp.asarray(x))
+
+
+def test_a_python_integer_that_a_loop_changes_meets_int32() -> None:
+    """The counter is known only when it runs: compiled code checks it, the interpreter raises."""
+
+    @jd.jit
+    def f(x, step):
+        return jd.while_loop(lambda s: s[0] < 9, lambda s: (s[0] + step, s[1] + s[0]), (0, x))
+
+    x = np.array([1, 2**31 - 1], np.int32)
+    for _ in range(30):
+        i, total = f(x, 4)
+        f.wait()
+        assert int(i) == 12 and total.tolist() == [13, -(2**31) + 11]
+    assert f.machines()[0].block_counts()[0]["served"]
+    with pytest.raises(OverflowError, match="4294967296 does not fit int32"):
+        jd.jit(lambda x: jd.while_loop(lambda s: s[0] < 1, lambda s: (s[1], x), (2**32, x)))(x[0])
+
+
+def test_a_counter_that_leaves_int32_is_refused_by_compiled_code_too() -> None:
+    @jd.jit
+    def f(x, step):
+        return jd.while_loop(
+            lambda s: s[0] < 3 * step, lambda s: (s[0] + step, s[1] + s[0]), (0, x)
+        )
+
+    x = np.arange(3, dtype=np.int32)
+    for _ in range(30):
+        f(x, 2)
+        f.wait()
+    served = f.machines()[0].block_counts()[0]["served"]
+    assert served
+    with pytest.raises(OverflowError, match="Python integer 3221225472 does not fit int32"):
+        f(x, 3 * 2**30)
+    assert f.machines()[0].block_counts()[0]["served"] == served

@@ -315,13 +315,6 @@ def test_python_integers_beside_int32_are_guarded_where_they_are_known() -> None
     )
     module = convert(source, "main(i32[n], int)")
     assert guards(module) == ["0 <= mul(n, s1) + 2147483648", "mul(n, s1) <= 2147483647"]
-    with pytest.raises(
-        CompileError, match="multiply of int32 with a Python integer that is known only"
-    ):
-        convert(
-            program("^entry:\n  %2 = left_shift %1, %1\n  %3 = multiply %0, %2\n  return %3"),
-            "main(i32[n], int)",
-        )
     with pytest.raises(CompileError, match="add: the Python integer 4294967296 does not fit int32"):
         convert(
             Program.from_text(

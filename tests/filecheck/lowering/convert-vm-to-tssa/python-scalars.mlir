@@ -3,6 +3,7 @@
 // RUN: jit-opt %s -p 'convert-vm-to-tssa{signature="scale(int, float)"}' | filecheck %s --check-prefix=WEAK
 // RUN: jit-opt %s -p 'convert-vm-to-tssa{signature="scale(f32[], i64[])"}' | filecheck %s --check-prefix=DOUBLE
 // RUN: jit-opt %s -p 'convert-vm-to-tssa{signature="scale(i32[n], int)"}' | filecheck %s --check-prefix=NARROW
+// RUN: jit-opt %s -p 'convert-vm-to-tssa{signature="shifted(i32[n], int)"}' | filecheck %s --check-prefix=CHECKED
 
 // A Python scalar is weak: it takes the dtype of what it meets. The cast comes before the broadcast.
 
@@ -35,3 +36,14 @@ vm.func @scale(2) -> 1 registers 3 {
 // NARROW:      func.func @scale(%{{.*}}: tensor<?xi32, #tssa.dims<[n]>>, %[[S:.*]]: tensor<i64> {tssa.weak})
 // NARROW-SAME:   tssa.guards = [#tssa.guard<0 <= s1 + 2147483648>, #tssa.guard<s1 <= 2147483647>]
 // NARROW-NEXT:   tssa.cast %[[S]] : (tensor<i64>) -> tensor<i32>
+
+// One that is known only when the code runs is checked there.
+// CHECKED:      %[[S:.*]] = tssa.left_shift
+// CHECKED-NEXT: tssa.check_bounds %[[S]] {lower = #tssa.dims<[-2147483648]>, upper = #tssa.dims<[2147483647]>}
+// CHECKED-NEXT: tssa.cast %[[S]] : (tensor<i64>) -> tensor<i32>
+vm.func @shifted(2) -> 1 registers 4 {
+^entry:
+  vm.apply r2 = left_shift(r1, r1)
+  vm.apply r3 = multiply(r0, r2)
+  vm.return(r3)
+}
