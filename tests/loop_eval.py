@@ -195,6 +195,8 @@ _FLOAT: Mapping[str, Callable[..., Value]] = {
     "math.sqrt": np.sqrt,
     "math.exp": np.exp,
     "math.tanh": np.tanh,
+    "math.log": np.log,
+    "math.erf": lambda a: type(a)(math.erf(a)),
     "math.roundeven": np.round,
     "math.copysign": np.copysign,
 }

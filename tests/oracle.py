@@ -93,15 +93,30 @@ def greater(x: Array, y: Array) -> Array:
 
 
 def elementary(name: str, x: Array) -> Array:
-    """exp or tanh by the steps of the specification."""
-    function = elementary_functions()[name]
-    env: dict[str, Array] = {"x": np.asarray(x, F32)}
-    env |= {k: np.asarray(v, F32) for k, v in function.floats.items()}
-    env |= {k: np.asarray(v, np.int32) for k, v in function.ints.items()}
+    """exp, tanh, log or erf by the steps of the specification, in the dtype of `x` (float32, float64)."""
+    x = np.asarray(x)
+    function = elementary_functions(x.dtype.name)[name]
+    integer = np.int64 if x.dtype == np.float64 else np.int32
+    steps = _STEPS | {
+        "to_bits": lambda x: np.asarray(x).view(integer),
+        "from_bits": lambda i: np.asarray(i).view(x.dtype),
+        "shift_right_logical": lambda x, k: (x.view(unsigned) >> k.view(unsigned)).view(integer),
+    }
+    unsigned = np.dtype(integer.__name__.replace("int", "uint"))
+    env: dict[str, Array] = {"x": x}
+    env |= {k: np.asarray(v, x.dtype) for k, v in function.floats.items()}
+    env |= {k: np.asarray(v, integer) for k, v in function.ints.items()}
     with np.errstate(all="ignore"):
         for step in function.steps:
-            env[step.name] = _STEPS[step.op](*(env[o] for o in step.operands))
+            env[step.name] = np.asarray(steps[step.op](*(env[o] for o in step.operands)))
     return env["result"]
+
+
+def sigmoid(x: Array) -> Array:
+    """(x < 0 ? t : 1) / (1 + t) with t = exp(-|x|)."""
+    t = elementary("exp", -np.abs(x))
+    one = x.dtype.type(1)
+    return np.where(x < 0, t, one) / (t + one)
 
 
 _STEPS: Mapping[str, Any] = {
@@ -115,12 +130,11 @@ _STEPS: Mapping[str, Any] = {
     "less": lambda x, y: x < y,
     "greater": lambda x, y: x > y,
     "select": np.where,
-    "to_bits": lambda x: np.asarray(x).view(np.int32),
-    "from_bits": lambda i: np.asarray(i).view(F32),
-    "add_int": lambda x, y: np.add(x, y, dtype=np.int32),
-    "sub_int": lambda x, y: np.subtract(x, y, dtype=np.int32),
-    "shift_left": lambda x, k: np.left_shift(x, k, dtype=np.int32),
-    "shift_right": lambda x, k: np.right_shift(x, k, dtype=np.int32),
+    "add_int": np.add,
+    "sub_int": np.subtract,
+    "and_int": np.bitwise_and,
+    "or_int": np.bitwise_or,
+    "shift_left": np.left_shift,
 }
 
 
@@ -280,6 +294,9 @@ ELEMENTWISE: Mapping[str, Any] = {
     "sqrt": np.sqrt,
     "exp": lambda x: elementary("exp", x),
     "tanh": lambda x: elementary("tanh", x),
+    "log": lambda x: elementary("log", x),
+    "erf": lambda x: elementary("erf", x),
+    "sigmoid": sigmoid,
     "equal": lambda x, y: x == y,
     "not_equal": lambda x, y: x != y,
     "less": lambda x, y: x < y,

@@ -78,16 +78,6 @@ def averaged(who: str, operands: Sequence[DType], attributes: Attributes) -> Typ
     return Typing((used,), used)
 
 
-def elementary(who: str, operands: Sequence[DType], attributes: Attributes) -> Typing:
-    typing = floating(who, operands, attributes)
-    if typing.result.name == "float64":
-        raise DTypeError(
-            f"{who} of {operands[0]} is float64 in NumPy, for which there is no {who} yet; "
-            "cast with astype('float32')"
-        )
-    return typing
-
-
 def division(who: str, operands: Sequence[DType], attributes: Attributes) -> Typing:
     used = _as_float(_promoted(operands))
     return Typing((used, used), used)

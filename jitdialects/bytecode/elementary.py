@@ -1,18 +1,18 @@
-"""The specification of exp and tanh in float32: one fixed sequence of steps per function.
+"""The specification of exp, tanh, log and erf: one fixed sequence of steps per function and dtype.
 
-`elementary.json` holds, per function, named constants and steps; a step is `[name, op, operand,
+`elementary.json` holds, per dtype and function, named constants and steps; a step is `[name, op, operand,
 ...]`, in order, each name assigned once. Operands are the argument `x`, constants, or earlier
 steps; the last step, called `result`, is the value of the function. Whoever computes the function
 (the expansion in the compiler, the oracle of the tests) executes exactly these steps, each rounded
 once, so that every vector width and every engine gives the same bits. No pass may look inside,
 reassociate or contract.
 
-Constants: `floats` are float32 values written as C hexadecimal floats, hence exact; `ints` are
-int32.
+Constants: `floats` are values of the dtype written as C hexadecimal floats, hence exact (or inf, nan);
+`ints` are integers of the same width, int32 for float32 and int64 for float64.
 
-Operations, lane by lane. Float operands and results are float32, with round-to-nearest-even,
+Operations, lane by lane. Float operands and results have the dtype, with round-to-nearest-even,
 subnormals kept, and IEEE 754's answers for inf and NaN (payload and sign of a NaN are not
-specified):
+specified); integers wrap at their width:
 
     fma a b c         a * b + c, rounded once
     add sub mul div   a op b, rounded once
@@ -20,22 +20,28 @@ specified):
     copysign a b      the magnitude of a with the sign bit of b
     less a b          i1: a < b; false if either is NaN
     greater a b       i1: a > b; false if either is NaN
-    select c a b      c ? a : b; both float32
-    to_bits a         int32: the bits of a
-    from_bits i       float32: the value with the bits i
-    add_int sub_int   int32, wrap at 32 bits
-    shift_left i k    int32: i << k; k is a constant below 32
-    shift_right i k   int32: arithmetic i >> k; k is a constant below 32
+    select c a b      c ? a : b; both floats
+    to_bits a         integer: the bits of a
+    from_bits i       float: the value with the bits i
+    add_int sub_int   integers
+    and_int or_int    integers, bit by bit
+    shift_left i k    i << k; k is a constant below the width
+    shift_right_logical i k   i >> k with zeros from the left; k is a constant below the width
 
-How they work. exp: clamp x to where the result leaves 0 and inf (a NaN passes both compares); n =
-round-half-even(x / ln 2) by adding and subtracting 1.5 * 2**23, which also leaves n in the low bits
-of the sum; r = x - n * ln 2 with ln 2 in two parts; a polynomial for e**r; times 2**n in two
-factors, since n runs from -151 to 128 and one float32 power of two reaches neither end: the last
-product alone rounds a subnormal result. tanh of a = |x|: an odd polynomial up to 0.625, else 1 - 2
-/ (e**(2a) + 1) with 2a clamped to 20, where the result is 1 already; the sign of x last, so that
-tanh(-0.0) = -0.0.
+No step converts between integers and floats, for which AVX2 has nothing at 64 bits: adding and
+subtracting 1.5 * 2**p, or an integer below the bits of 2**p, does it.
 
-Measured accuracy: docs/numerics.md, made by `benchmarks/ulp_table.py`.
+Both dtypes have the same design, with more coefficients for float64. exp: clamp x to where the result
+leaves 0 and inf (a NaN passes both compares); n = round(x / ln 2) by adding and subtracting 1.5 *
+2**23 + 2 * bias, which leaves n + 2 * bias in the low bits of the sum, from where they become
+exponents; a polynomial for e**r. tanh: an odd polynomial up to 0.6875, else 1 - 2 / (e**(2|x|) + 1),
+clamped where that is 1; the sign of x last, so that tanh(-0.0) = -0.0. log: x = 2**k (1 + f), where
+subnormals are scaled first; log(1 + f) from s = f / (2 + f), whose odd series is short. erf: x plus x
+times a polynomial in x**2, and above a border 1 - e**h: h is a polynomial in |x| (float32), or
+e**h = e**(-x**2) N(x) / D(x) (float64).
+
+The file is made by `benchmarks/fit_elementary.py`, which says how each coefficient is fitted. Measured
+accuracy: docs/numerics.md, made by `benchmarks/ulp_table.py`.
 """
 
 from __future__ import annotations
@@ -62,8 +68,10 @@ ARITY: Mapping[str, int] = {
     "from_bits": 1,
     "add_int": 2,
     "sub_int": 2,
+    "and_int": 2,
+    "or_int": 2,
     "shift_left": 2,
-    "shift_right": 2,
+    "shift_right_logical": 2,
 }
 """Operations that a step may use, with their number of operands."""
 
@@ -82,22 +90,25 @@ class ElementaryFunction:
     """Constants and steps of one function of `x`."""
 
     name: str
+    dtype: str
+    """"float32" or "float64"."""
     floats: Mapping[str, float]
-    """Exact float32 values, held as Python floats."""
+    """Exact values of the dtype, held as Python floats."""
     ints: Mapping[str, int]
-    """int32 values."""
+    """Integers of the dtype's width."""
     steps: tuple[Step, ...]
     """In order of execution; the last one is called `result`."""
 
 
 @cache
-def elementary_functions() -> Mapping[str, ElementaryFunction]:
-    """All functions of the specification by name: `exp`, `tanh`."""
+def elementary_functions(dtype: str = "float32") -> Mapping[str, ElementaryFunction]:
+    """All functions of the specification for a dtype, by name: `exp`, `tanh`, `log`, `erf`."""
     text = (files("jitdialects.bytecode") / "elementary.json").read_text(encoding="utf-8")
-    return {name: _function(name, data) for name, data in json.loads(text)["functions"].items()}
+    functions = json.loads(text)["functions"][dtype]
+    return {name: _function(name, dtype, data) for name, data in functions.items()}
 
 
-def _function(name: str, data: Mapping[str, Any]) -> ElementaryFunction:
+def _function(name: str, dtype: str, data: Mapping[str, Any]) -> ElementaryFunction:
     floats = {k: float.fromhex(v) for k, v in data["floats"].items()}
     steps = tuple(Step(s[0], s[1], tuple(s[2:])) for s in data["steps"])
-    return ElementaryFunction(name, floats, data["ints"], steps)
+    return ElementaryFunction(name, dtype, floats, data["ints"], steps)

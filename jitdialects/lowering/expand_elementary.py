@@ -1,4 +1,4 @@
-"""`expand-elementary`: `math.exp` and `math.tanh` become their fixed sequences of exactly rounded steps.
+"""`expand-elementary`: `math.exp`, `tanh`, `log` and `erf` become their fixed sequences of exactly rounded steps.
 
     %y = math.exp %x : vector<8xf32>
     ->
@@ -8,7 +8,7 @@
     %y = arith.mulf %scaled, %scale2 : vector<8xf32>
 
 The steps and constants are the specification in bytecode/elementary.json; every lane of every width computes
-the same bits. Takes f32, scalar or vector. Nothing is simplified here, and no later pass may: the sequence
+the same bits. Takes f32 and f64, scalar or vector. Nothing is simplified here, and no later pass may: the sequence
 is the meaning of the function. Constants go to the start of the function.
 """
 
@@ -20,12 +20,14 @@ from typing import cast
 from xdsl.context import Context
 from xdsl.dialects import arith, math
 from xdsl.dialects.builtin import (
-    Float32Type,
+    AnyFloat,
     FloatAttr,
     IntegerAttr,
+    IntegerType,
     ModuleOp,
     VectorType,
     f32,
+    f64,
     i1,
     i32,
     i64,
@@ -39,7 +41,13 @@ from jitdialects.bytecode.elementary import ElementaryFunction, elementary_funct
 from jitdialects.dialects.interned import integer_attr, splat_attr, vector_type
 from jitdialects.dialects.upstream import CmpfOp, SelectOp
 
-Form = tuple[type[Operation], Attribute, Mapping[str, Attribute]]
+FLOAT, INTEGER, BOOL = "float", "integer", "bool"
+Form = tuple[type[Operation], str, Mapping[str, Attribute]]
+_DTYPES: Mapping[Attribute, tuple[str, Mapping[str, Attribute]]] = {
+    f32: ("float32", {FLOAT: f32, INTEGER: i32, BOOL: i1}),
+    f64: ("float64", {FLOAT: f64, INTEGER: i64, BOOL: i1}),
+}
+"""Type of an element -> dtype of the specification, types of its steps."""
 
 _STRICT: Mapping[str, Attribute] = {"fastmath": arith.FastMathFlagsAttr("none")}
 _WRAPS: Mapping[str, Attribute] = {"overflowFlags": arith.IntegerOverflowAttr("none")}
@@ -48,28 +56,30 @@ _NONE: Mapping[str, Attribute] = {}
 
 def _comparison(predicate: str) -> Form:
     number = CmpfOp.PREDICATES.index(predicate)
-    return CmpfOp, i1, {"predicate": IntegerAttr(number, i64), **_STRICT}
+    return CmpfOp, BOOL, {"predicate": IntegerAttr(number, i64), **_STRICT}
 
 
 _STEPS: Mapping[str, Form] = {
-    "fma": (math.FmaOp, f32, _STRICT),
-    "add": (arith.AddfOp, f32, _STRICT),
-    "sub": (arith.SubfOp, f32, _STRICT),
-    "mul": (arith.MulfOp, f32, _STRICT),
-    "div": (arith.DivfOp, f32, _STRICT),
-    "abs": (math.AbsFOp, f32, _STRICT),
-    "copysign": (math.CopySignOp, f32, _STRICT),
+    "fma": (math.FmaOp, FLOAT, _STRICT),
+    "add": (arith.AddfOp, FLOAT, _STRICT),
+    "sub": (arith.SubfOp, FLOAT, _STRICT),
+    "mul": (arith.MulfOp, FLOAT, _STRICT),
+    "div": (arith.DivfOp, FLOAT, _STRICT),
+    "abs": (math.AbsFOp, FLOAT, _STRICT),
+    "copysign": (math.CopySignOp, FLOAT, _STRICT),
     "less": _comparison("olt"),
     "greater": _comparison("ogt"),
-    "select": (SelectOp, f32, _NONE),
-    "to_bits": (arith.BitcastOp, i32, _NONE),
-    "from_bits": (arith.BitcastOp, f32, _NONE),
-    "add_int": (arith.AddiOp, i32, _WRAPS),
-    "sub_int": (arith.SubiOp, i32, _WRAPS),
-    "shift_left": (arith.ShLIOp, i32, _WRAPS),
-    "shift_right": (arith.ShRSIOp, i32, _NONE),
+    "select": (SelectOp, FLOAT, _NONE),
+    "to_bits": (arith.BitcastOp, INTEGER, _NONE),
+    "from_bits": (arith.BitcastOp, FLOAT, _NONE),
+    "add_int": (arith.AddiOp, INTEGER, _WRAPS),
+    "sub_int": (arith.SubiOp, INTEGER, _WRAPS),
+    "and_int": (arith.AndIOp, INTEGER, _NONE),
+    "or_int": (arith.OrIOp, INTEGER, _NONE),
+    "shift_left": (arith.ShLIOp, INTEGER, _WRAPS),
+    "shift_right_logical": (arith.ShRUIOp, INTEGER, _NONE),
 }
-"""Operation, element of the result and properties of each kind of step of the specification."""
+"""Operation, kind of the result and properties of each kind of step of the specification."""
 
 
 def with_element(type: Attribute, element: Attribute) -> Attribute:
@@ -104,27 +114,26 @@ class _Constants:
 def _attribute(type: Attribute, number: float) -> Attribute:
     if isinstance(type, VectorType):
         return splat_attr(cast("VectorType[Attribute]", type), number)
-    if isinstance(number, float):
-        return FloatAttr(number, f32)
-    return integer_attr(number, i32)
+    if isinstance(type, AnyFloat):
+        return FloatAttr(number, type)
+    return integer_attr(int(number), cast(IntegerType, type))
 
 
-def expand(op: Operation, function: ElementaryFunction, constants: _Constants) -> None:
-    """Replace `op` by the steps of `function`."""
+def expand(op: Operation, constants: _Constants) -> None:
+    """Replace `op` by the steps of its function."""
     argument, block = op.operands[0], op.parent
     assert block is not None
-    _check_type(op)
-    elements: tuple[Attribute, ...] = (f32, i32, i1)
-    types: dict[Attribute, Attribute] = {e: with_element(argument.type, e) for e in elements}
+    function, elements = _function_of(op)
+    types = {kind: with_element(argument.type, e) for kind, e in elements.items()}
     values: dict[str, SSAValue] = {"x": argument}
 
     def value(name: str) -> SSAValue:
         if name not in values:
             number = function.floats.get(name)
             if number is not None:
-                values[name] = constants(types[f32], number)
+                values[name] = constants(types[FLOAT], number)
             else:
-                values[name] = constants(types[i32], function.ints[name])
+                values[name] = constants(types[INTEGER], function.ints[name])
         return values[name]
 
     for step in function.steps:
@@ -141,25 +150,31 @@ def expand(op: Operation, function: ElementaryFunction, constants: _Constants) -
     block.erase_op(op)
 
 
-def _check_type(op: Operation) -> None:
+def _function_of(op: Operation) -> tuple[ElementaryFunction, Mapping[str, Attribute]]:
+    """The specification of `op`, and the types of one element in it."""
     type = op.operands[0].type
-    if not isinstance(get_element_type_or_self(type), Float32Type):
-        raise PassFailedException(f"expand-elementary knows {op.name} of f32 only, not of {type}")
+    known = _DTYPES.get(get_element_type_or_self(type))
+    if known is None:
+        raise PassFailedException(
+            f"expand-elementary knows {op.name} of f32 and f64 only, not of {type}"
+        )
+    dtype, elements = known
+    return elementary_functions(dtype)[op.name.removeprefix("math.")], elements
 
 
 class ExpandElementaryPass(ModulePass):
-    """`math.exp` and `math.tanh` to their steps; see the module."""
+    """Elementary functions of `math` to their steps; see the module."""
 
     name = "expand-elementary"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        known = {f"math.{name}": function for name, function in elementary_functions().items()}
+        names = {f"math.{name}" for name in elementary_functions()}
         for function in op.ops:
-            found = [inner for inner in function.walk() if inner.name in known]
+            found = [inner for inner in function.walk() if inner.name in names]
             if not found:
                 continue
             entry = function.regions[0].first_block
             assert entry is not None
             constants = _Constants(entry)
             for inner in found:
-                expand(inner, known[inner.name], constants)
+                expand(inner, constants)

@@ -162,6 +162,19 @@ def _float_to_integer(at: Emitter, value: SSAValue, result: Attribute) -> SSAVal
     return at.select(fits, converted, at.constant(result, least))
 
 
+def _sigmoid(at: Emitter, operands: Sequence[SSAValue], result: Attribute) -> SSAValue:
+    """(x < 0 ? e : 1) / (1 + e) with e = e**-|x|: never overflows, and keeps results that are subnormal."""
+    (value,) = operands
+    one = at.constant(result, 1.0)
+    magnitude = at.emit(math.AbsFOp, operands, result, STRICT)
+    negated = at.emit(arith.NegfOp, (magnitude,), result, STRICT)
+    power = at.emit(math.ExpOp, (negated,), result, STRICT)
+    below = _compare_floats(at, OLT, value, at.constant(result, 0.0))
+    top = at.select(below, power, one)
+    bottom = at.emit(arith.AddfOp, (power, one), result, STRICT)
+    return at.emit(arith.DivfOp, (top, bottom), result, STRICT)
+
+
 RULES: Mapping[str, Rule] = {
     "add": _by_type(arith.AddfOp, arith.AddiOp, arith.OrIOp),
     "subtract": _by_type(arith.SubfOp, arith.SubiOp),
@@ -176,6 +189,9 @@ RULES: Mapping[str, Rule] = {
     "sqrt": _float_only(math.SqrtOp),
     "exp": _float_only(math.ExpOp),
     "tanh": _float_only(math.TanhOp),
+    "log": _float_only(math.LogOp),
+    "erf": _float_only(math.ErfOp),
+    "sigmoid": _sigmoid,
     "equal": _compare(OEQ, "eq", "eq"),
     "not_equal": _compare(UNE, "ne", "ne"),
     "less": _compare(OLT, "slt", "ult"),

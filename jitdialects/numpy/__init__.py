@@ -56,6 +56,7 @@ __all__ = [
     "dot",
     "e",
     "equal",
+    "erf",
     "exp",
     "float32",
     "float64",
@@ -68,6 +69,7 @@ __all__ = [
     "left_shift",
     "less",
     "less_equal",
+    "log",
     "logical_and",
     "logical_not",
     "logical_or",
@@ -91,6 +93,7 @@ __all__ = [
     "relu",
     "reshape",
     "right_shift",
+    "sigmoid",
     "softmax",
     "sqrt",
     "std",
@@ -143,6 +146,7 @@ greater, greater_equal = _binary("greater"), _binary("greater_equal")
 logical_and, logical_or = _binary("logical_and"), _binary("logical_or")
 logical_not = _unary("logical_not")
 negative, sqrt, exp, tanh = _unary("negative"), _unary("sqrt"), _unary("exp"), _unary("tanh")
+log, erf, sigmoid = _unary("log"), _unary("erf"), _unary("sigmoid")
 abs = absolute = _unary("abs")
 matmul = dot = _binary("matmul")
 

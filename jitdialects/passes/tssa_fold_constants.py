@@ -7,8 +7,8 @@
 
 Folds elementwise operators that `exact_numpy` computes bit for bit, reshape, transpose and extract
 of constants, and `tssa.size` of a known size. Results have at most `MAX_ELEMENTS` elements. A
-broadcast is looked through, never folded: its scalar is cheaper than a table. Never folds exp,
-tanh, sums and products of matrices, whose bits belong to their own definitions.
+broadcast is looked through, never folded: its scalar is cheaper than a table. Never folds
+elementary functions, sums and products of matrices, whose bits belong to their own definitions.
 """
 
 from __future__ import annotations

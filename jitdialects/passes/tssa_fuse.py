@@ -30,7 +30,9 @@ from jitdialects.dialects.interfaces import Contraction, Elementwise, ShapeOnly,
 from jitdialects.dialects.tssa import GroupOp, YieldOp
 from jitdialects.dialects.tssa_types import shape_of
 
-DEAR = frozenset({"tssa.exp", "tssa.tanh", "tssa.sqrt", "tssa.divide"})
+DEAR = frozenset(
+    f"tssa.{name}" for name in ("exp", "tanh", "log", "erf", "sigmoid", "sqrt", "divide")
+)
 """Elementwise operations that cost more than reading their result again."""
 
 

@@ -71,12 +71,14 @@ class KernelSpec:
 
 _LAST, _MIDDLE = (("axis", -1),), (("axis", 1),)
 _FOLDS = ("sum", "prod", "max", "min")
+_ELEMENTARY = ("exp", "tanh", "log", "erf", "sigmoid")
 
 
 def _kernels(element: str) -> dict[str, KernelSpec]:
     """Name -> kernel, of floats that a signature calls `element`."""
     row, matrix, right = f"{element}[n]", f"{element}[m,n]", f"{element}[k,n]"
     return {
+        **{name: KernelSpec(name, (row,)) for name in _ELEMENTARY},
         "minimum": KernelSpec("minimum", (row, row)),
         "maximum": KernelSpec("maximum", (row, row)),
         **{name: KernelSpec(name, (matrix,), _LAST) for name in _FOLDS},
@@ -87,11 +89,7 @@ def _kernels(element: str) -> dict[str, KernelSpec]:
 
 
 KERNELS: Mapping[str, Mapping[str, KernelSpec]] = {
-    "float32": {
-        "exp": KernelSpec("exp", ("f32[n]",)),
-        "tanh": KernelSpec("tanh", ("f32[n]",)),
-        **_kernels("f32"),
-    },
+    "float32": _kernels("f32"),
     "float64": _kernels("f64"),
 }
 """Dtype -> name -> kernel. The order is that of the file; there is one for each dtype, so that nobody waits

@@ -1,8 +1,8 @@
 """Tier 0: one operator at a time, on any shapes, with the bits that compiled code has.
 
 What an operator accepts and which shape it gives comes from the operator table; this module computes.
-Operators that are exact or correctly rounded go through NumPy; the others (exp, tanh, and of floats minimum,
-maximum, sum, max and matmul) through the kernel pack, because NumPy's bits differ.
+Operators that are exact or correctly rounded go through NumPy; the others (the elementary functions, and of floats
+minimum, maximum, sum, max and matmul) through the kernel pack, because NumPy's bits differ.
 """
 
 from __future__ import annotations
@@ -296,6 +296,9 @@ RULES: dict[str, Rule] = {name: _ufunc(function) for name, function in _UFUNCS.i
     "maximum": _pack_elementwise("maximum", np.maximum),
     "exp": _pack_elementwise("exp"),
     "tanh": _pack_elementwise("tanh"),
+    "log": _pack_elementwise("log"),
+    "erf": _pack_elementwise("erf"),
+    "sigmoid": _pack_elementwise("sigmoid"),
     "sum": _reduction("sum", np.sum),
     "prod": _reduction("prod", np.prod),
     "max": _reduction("max", np.max),

@@ -306,15 +306,18 @@ def test_a_product_and_a_sum_are_two_roundings_and_fma_is_one(lanes: int, featur
 def test_elementary_functions_have_the_bits_of_their_specification(
     name: str, features: str
 ) -> None:
-    edges = np.array([88.8, -103.9, 20, -20, 0.625, 1e-30, -87.4, 3.14], np.float32)
-    for lanes in (0, 4, 8):
-        run = compiled(
-            elementwise(f"%r = math.{name} %0 : <f32>", ("f32",), "f32", lanes), features
-        )
-        for x in (SPECIAL, edges):
-            out = np.empty(8, np.float32)
-            run(x, out)
-            assert same(out, oracle.elementary(name, x))
+    edges = np.array([88.8, -103.9, 20, -20, 0.6875, 1e-30, -87.4, 3.14])
+    wide = np.array([709.9, -745.2, 1.0, -6.1, 0.85, 1e-310, 1e300, -1e-310])
+    for type, dtype in (("f32", np.float32), ("f64", np.float64)):
+        for lanes in (0, 4, 8):
+            body = f"%r = math.{name} %0 : <{type}>"
+            run = compiled(elementwise(body, (type,), type, lanes), features)
+            for values in (SPECIAL, edges, wide):
+                with np.errstate(over="ignore", under="ignore"):
+                    x = values.astype(dtype)
+                out = np.empty(8, dtype)
+                run(x, out)
+                assert same(out, oracle.elementary(name, x))
 
 
 # ---- memory
