@@ -24,15 +24,18 @@ def locations(program: Program) -> list[Location | None]:
     return [i.location for f in program.functions for b in f.blocks for i in b.instructions]
 
 
-def test_the_committed_file_of_format_1_loads_and_equals_its_text() -> None:
-    text = assemble((DATA / "format1.jasm").read_text(encoding="utf-8"), "format1.jasm")
-    program = Program.load(DATA / "format1.jbc")
+@pytest.mark.parametrize("name", ["format1", "format1_dtypes"])
+def test_the_committed_files_of_format_1_load_and_equal_their_text(name: str) -> None:
+    text = assemble((DATA / f"{name}.jasm").read_text(encoding="utf-8"), f"{name}.jasm")
+    program = Program.load(DATA / f"{name}.jbc")
     assert program == text
     assert locations(program) == locations(text)
 
 
 def test_format_1_is_still_what_is_written() -> None:
     assert Program.from_bytes(FORMAT1).to_bytes() == FORMAT1
+    dtypes = (DATA / "format1_dtypes.jbc").read_bytes()
+    assert Program.from_bytes(dtypes).to_bytes() == dtypes
 
 
 def test_save_and_load(tmp_path: Path) -> None:

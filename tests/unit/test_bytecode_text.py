@@ -170,6 +170,8 @@ def test_refused_line(line: str, column: int | None, words: str) -> None:
         ("#0 = f32[-1] [1.0]", "1:6", "must not be negative"),
         ("#0 = f32[9999999999, 9999999999] []", "1:6", "limit of a constant"),
         ("#0 = f32[] [1e39]", "1:13", "too large for float32"),
+        ("#0 = i32[1] [2147483648]", "1:14", "2147483648 is not an int32"),
+        ("#0 = f64[] [1e999]", "1:13", "too large for float64"),
         ("#0 = float 1e999", "1:12", "too large for float64"),
         ("#0 = f32[] [0x1]", "1:13", "0x and 8 hex digits"),
         ("#0 = f32[] [true]", "1:13", "expected a number"),
