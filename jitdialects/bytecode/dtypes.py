@@ -8,6 +8,7 @@ float as float64, until it meets a tensor.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 
@@ -62,6 +63,7 @@ def check_supported(name: str, who: str) -> None:
         )
 
 
+@cache  # 64 pairs, asked for at every operator
 def promote(x: DType, y: DType) -> DType:
     """The common dtype of two operands after NumPy 2; `SUPPORTED` is closed under it."""
     if x.weak == y.weak:
