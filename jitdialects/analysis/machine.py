@@ -30,3 +30,42 @@ LEVELS = {
     "x86-64-v3": Level(8, 6, 4, 2, 16, 4),
     "x86-64-v4": Level(16, 8, 8, 2, 16, 4),
 }
+
+
+@dataclass(frozen=True)
+class Core:
+    """What one core of a machine of a level is taken to be, where a judgement compares instead of measuring.
+
+    vector_registers  that hold values of a loop's body
+    addresses         general registers that are left for the buffers of a loop
+    decoded           micro-operations of a body that the front end keeps decoded
+    bandwidth         (bytes that a level of the memory holds, bytes per cycle from and to it); the last one holds all
+    """
+
+    vector_registers: int
+    addresses: int
+    decoded: int
+    bandwidth: tuple[tuple[float, float], ...]
+
+
+_BANDWIDTH = ((32 << 10, 48.0), (512 << 10, 24.0), (16 << 20, 10.0), (float("inf"), 4.0))
+CORES = {
+    "x86-64-v1": Core(16, 12, 1024, _BANDWIDTH),
+    "x86-64-v2": Core(16, 12, 1024, _BANDWIDTH),
+    "x86-64-v3": Core(16, 12, 1536, _BANDWIDTH),
+    "x86-64-v4": Core(32, 12, 2048, _BANDWIDTH),
+}
+
+STEPS = {
+    "divide": 8,
+    "sqrt": 10,
+    "exp": 20,
+    "tanh": 36,
+    "log": 28,
+    "erf": 40,
+    "sigmoid": 30,
+}
+"""Vector operations that an operator of `tssa` takes the time of; all others take 1. Divisions and roots are one
+slow instruction."""
+TEMPORARIES = {"exp": 4, "tanh": 5, "log": 5, "erf": 6, "sigmoid": 5}
+"""Registers that an elementary function needs beside its operand and result."""

@@ -22,9 +22,10 @@ from typing import Literal
 
 from xdsl.dialects.builtin import TensorType
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, SSAValue
 
 from jitdialects.analysis.liveness import Liveness, Range, overlaps
+from jitdialects.analysis.row_stages import stages_of_block
 from jitdialects.bytecode import dims
 from jitdialects.bytecode.dims import Apply, Dim, Symbol
 from jitdialects.dialects.interfaces import (
@@ -190,9 +191,10 @@ class StoragePlan:
                     self._merge(self.roots[move.source], move.target)
         for op in self._live.position:
             if op.name == "tssa.group":
-                for value in op.operands:
-                    if may_overwrite(op, value, self.roots):
-                        self._merge(self.roots[value], self.roots[op.results[0]])
+                for number, result in enumerate(op.results):
+                    for value in op.operands:
+                        if may_overwrite(op, number, value, self.roots):
+                            self._merge(self.roots[value], self.roots[result])
 
     def _merge(self, left: Root, right: Root) -> None:
         one, other = self.storage[left], self.storage[right]
@@ -222,12 +224,13 @@ class StoragePlan:
 
     def _touches(self, old: Root, new: Root) -> Iterator[int]:
         """Positions at which `old` may become `new` in the same memory."""
-        if new.value is not None and isinstance(op := new.value.owner, Operation):
+        if isinstance(new.value, OpResult):
+            op, number = new.value.op, new.value.index
             at = self._live.position[op]
             dies = all(last == at for first, last in old.ranges if first <= at <= last)
             for value in op.operands:
                 is_old = self.roots.get(value) is old
-                if dies and is_old and may_overwrite(op, value, self.roots):
+                if dies and is_old and may_overwrite(op, number, value, self.roots):
                     yield at
         for edge in self.edges:
             for move in edge.moves:
@@ -322,28 +325,37 @@ def successor_operands(
             return ()
 
 
-def may_overwrite(group: Operation, value: SSAValue, roots: dict[SSAValue, Root]) -> bool:
-    """Whether the result of `group` may take the place of operand `value`: every operand in that memory is
-    all of it, has the result's shape and element type, and is read at the index that is written only.
+def may_overwrite(
+    group: Operation, number: int, value: SSAValue, roots: dict[SSAValue, Root]
+) -> bool:
+    """Whether result `number` of `group` may take the place of operand `value`: every operand in that memory
+    is all of it, has the result's shape and element type, and is read at the index that is written only; and,
+    where the group goes over its rows several times, not after the result begins to be written.
 
     A product reads whole rows while it writes; a sum's result is smaller. An insertion copies nothing but
     its first operand.
     """
     body = group.regions[0].block
-    result = body.last_op
-    if result is None or not result.operands or value not in roots:
+    last = body.last_op
+    if last is None or len(last.operands) <= number or value not in roots:
         return False
-    tensor = result.operands[0].type
-    if any(has_trait(op, Contraction) or has_trait(op, Reduction) for op in body.ops):
+    tensor = last.operands[number].type
+    if any(has_trait(op, Contraction) for op in body.ops):
+        return False
+    stages = stages_of_block(body) if any(has_trait(op, Reduction) for op in body.ops) else None
+    if stages is not None and number not in stages.elements:
         return False
     for inner, outer in zip(body.args, group.operands, strict=False):
         if roots.get(outer) is not roots[value]:
             continue
         if inner.type != tensor or not is_whole(outer):
             return False
+        if stages is not None and stages.last_load(inner) > stages.first_store(number):
+            return False
         for use in inner.uses:
             reader = use.operation
-            in_step = has_trait(reader, Elementwise) or reader is result
+            in_step = has_trait(reader, Elementwise) or reader is last
+            in_step |= stages is not None and has_trait(reader, Reduction)
             if not in_step and not (reader.name == "tssa.insert" and use.index == 0):
                 return False
     return True

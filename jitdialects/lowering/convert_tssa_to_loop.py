@@ -30,6 +30,7 @@ from jitdialects.lowering.emitter import Emitter
 from jitdialects.lowering.loop_elementwise import lower_elementwise, lower_insert, lower_table
 from jitdialects.lowering.loop_matmul import lower_matmul
 from jitdialects.lowering.loop_reduction import lower_dot, lower_reduction
+from jitdialects.lowering.loop_rowwise import lower_rows
 
 
 def lower_group(at: Emitter, group: GroupOp) -> None:
@@ -43,7 +44,8 @@ def lower_group(at: Emitter, group: GroupOp) -> None:
             lower = lower_dot if len(shape_of(op.operands[1])) == 1 else lower_matmul
             return lower(at, group, op)
         if has_trait(op, Reduction):
-            return lower_reduction(at, group, op)
+            alone = len(group.block.ops) == 2
+            return lower_reduction(at, group, op) if alone else lower_rows(at, group)
         if isinstance(op, InsertOp):
             return lower_insert(at, group, op)
         if isinstance(op, ConstantOp) and splat_of(op) is None:

@@ -19,6 +19,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
 from xdsl.utils.exceptions import PassFailedException
 
+from jitdialects.analysis.fusion_legality import through_broadcast, through_unit_axes
 from jitdialects.analysis.splats import Table, numbers_of, splat_of
 from jitdialects.bytecode import dims
 from jitdialects.bytecode.dims import Shape
@@ -39,6 +40,10 @@ def element_of(tensor: SSAValue) -> Attribute:
     return tensor_of(tensor).get_element_type()
 
 
+Indices = tuple[SSAValue, ...]
+_Element = tuple[SSAValue, Indices]
+
+
 class Body:
     """The elements of the tensors in a group's body, computed where and when they are asked for."""
 
@@ -46,28 +51,56 @@ class Body:
         self.at = at
         self.block = group.block
         self.outer: dict[SSAValue, SSAValue] = dict(zip(group.block.args, group.ins, strict=True))
-        self._known: dict[tuple[SSAValue, tuple[SSAValue, ...]], SSAValue] = {}
+        self.kept: dict[SSAValue, SSAValue] = {}
+        """Tensors whose elements were computed and stored before, and in which buffers."""
+        self._known: dict[_Element, SSAValue] = {}
 
     def define(self, tensor: SSAValue, indices: Sequence[SSAValue], element: SSAValue) -> None:
         """Say what `tensor[indices]` is."""
         self._known[tensor, tuple(indices)] = element
 
     def element(self, tensor: SSAValue, indices: Sequence[SSAValue]) -> SSAValue:
-        """`tensor[indices]`, computed at the emitter's place unless it is known."""
-        key = tensor, tuple(indices)
-        if key not in self._known:
-            self._known[key] = self._compute(tensor, key[1])
-        return self._known[key]
+        """`tensor[indices]`, computed at the emitter's place unless it is known.
 
-    def _compute(self, tensor: SSAValue, indices: tuple[SSAValue, ...]) -> SSAValue:
-        if isinstance(tensor, BlockArgument):
-            return load_element(self.at, self.outer[tensor], indices)
+        A list of what is still to be computed, since bodies can be deeper than Python recurses.
+        """
+        goal = tensor, tuple(indices)
+        known = self._known
+        if goal in known:
+            return known[goal]
+        pending = [goal]
+        while pending:
+            key = pending[-1]
+            missing = [k for k in self._reads(*key) if k not in known]
+            if missing:
+                pending.extend(reversed(missing))
+                continue
+            if key not in known:
+                known[key] = self._compute(*key)
+            pending.pop()
+        return known[goal]
+
+    def _reads(self, tensor: SSAValue, indices: Indices) -> list[_Element]:
+        """The elements from which `tensor[indices]` is computed."""
+        if isinstance(tensor, BlockArgument) or tensor in self.kept:
+            return []
         op = tensor.owner
         assert isinstance(op, Operation)
-        if op.name == "tssa.broadcast":
-            return self.element(op.operands[0], self._broadcast_indices(op, indices))
+        if op.name in ("tssa.broadcast", "tssa.reshape"):
+            return [(op.operands[0], self.moved(op, indices))]
+        return [(v, indices) for v in op.operands] if has_trait(op, Elementwise) else []
+
+    def _compute(self, tensor: SSAValue, indices: Indices) -> SSAValue:
+        if isinstance(tensor, BlockArgument):
+            return load_element(self.at, self.outer[tensor], indices)
+        if tensor in self.kept:
+            return load_element(self.at, self.kept[tensor], indices)
+        op = tensor.owner
+        assert isinstance(op, Operation)
+        operands = [self._known[key] for key in self._reads(tensor, indices)]
+        if op.name in ("tssa.broadcast", "tssa.reshape"):
+            return operands[0]
         if has_trait(op, Elementwise):
-            operands = [self.element(v, indices) for v in op.operands]
             return emit_scalar(self.at, op, operands, element_of(tensor))
         if isinstance(op, SizeOp):
             return self.at.emit(arith.IndexCastOp, (self.at.size(op.value.data[0]),), i64)
@@ -78,19 +111,17 @@ class Body:
             f"{op.name} cannot be inside a group with others; run tssa-fuse to form groups"
         )
 
-    def _broadcast_indices(
-        self, op: Operation, indices: tuple[SSAValue, ...]
-    ) -> tuple[SSAValue, ...]:
+    def moved(self, op: Operation, indices: Indices) -> Indices:
+        """Where a broadcast, or a reshape that adds or drops axes of size 1, has its element from."""
         source, target = shape_of(op.operands[0]), shape_of(op.results[0])
+        if op.name == "tssa.reshape":
+            return through_unit_axes(indices, source, target, self.at.index(0))
         if not source:
             return ()
-        if source == target:
-            return indices
-        zero = self.at.index(0)
-        lead = len(target) - len(source)
-        return tuple(
-            zero if have == 1 and want != 1 else index
-            for have, want, index in zip(source, target[lead:], indices[lead:], strict=True)
+        return (
+            indices
+            if source == target
+            else through_broadcast(indices, source, target, self.at.index(0))
         )
 
     def compute_scalars(self, shape: Shape) -> None:
@@ -129,7 +160,7 @@ def is_contiguous(buffer: SSAValue) -> bool:
 
 def is_collapsible(group: GroupOp, shape: Shape) -> bool:
     """Whether the group's elements can be visited in memory order, as one axis."""
-    if len(shape) < 2 or not is_contiguous(group.outs[0]):
+    if len(shape) < 2 or not all(map(is_contiguous, group.outs)):
         return False
     for inner, outer in zip(group.block.args, group.ins, strict=True):
         if shape_of(inner) and not (shape_of(inner) == shape and is_contiguous(outer)):
@@ -142,26 +173,38 @@ def is_collapsible(group: GroupOp, shape: Shape) -> bool:
 
 
 def lower_elementwise(at: Emitter, group: GroupOp) -> None:
-    """One parallel nest that computes and stores every element of the group's result."""
-    result = group.terminator.operands[0]
-    out = group.outs[0]
-    shape = shape_of(result)
+    """One parallel nest that computes and stores every element of the group's results."""
+    results = group.terminator.operands
+    outs = list(group.outs)
+    shape = shape_of(results[0])
     body = Body(at, group)
     if is_collapsible(group, shape):
         count = dims.product(shape)
         flat: dict[SSAValue, SSAValue] = {}
-        for buffer in (*body.outer.values(), out):
+        for buffer in (*body.outer.values(), *outs):
             if isinstance(buffer.type, MemRefType) and memref_of(buffer).get_shape():
                 flat.setdefault(buffer, collapse(at, buffer, (count,)))
         body.outer = {inner: flat.get(outer, outer) for inner, outer in body.outer.items()}
-        out = flat[out]
+        outs = [flat[out] for out in outs]
         shape = (count,)
     body.compute_scalars(shape)
     with at.nest(*over(at, shape)) as indices:
-        if isinstance(result, BlockArgument) and isinstance(body.outer[result].type, MemRefType):
-            at.store(at.load(body.outer[result], indices), out, indices)
-        else:
-            store_element(at, body.element(result, indices), out, indices)
+        store_results(body, results, outs, indices)
+
+
+def store_results(
+    body: Body, results: Sequence[SSAValue], outs: Sequence[SSAValue], indices: Indices
+) -> None:
+    """Write an element of each result. All are computed first: a result may take the place of an operand."""
+    at, elements = body.at, list[SSAValue]()
+    for result in results:
+        source = body.outer.get(result)
+        is_copy = source is not None and isinstance(source.type, MemRefType)
+        elements.append(
+            at.load(source, indices) if is_copy and source else body.element(result, indices)
+        )
+    for element, out in zip(elements, outs, strict=True):
+        store_element(at, element, out, indices)
 
 
 def over(at: Emitter, shape: Shape) -> tuple[list[SSAValue], list[SSAValue], list[str]]:

@@ -21,7 +21,7 @@ from jitdialects.dialects.loop import REDUCTION
 from jitdialects.dialects.tssa import GroupOp
 from jitdialects.dialects.tssa_types import shape_of
 from jitdialects.lowering.emitter import INDEX, STRICT, WRAP, Emitter
-from jitdialects.lowering.loop_elementwise import Body, element_of, over, store_element
+from jitdialects.lowering.loop_elementwise import Body, element_of, over, store_results
 from jitdialects.lowering.scalar_rules import is_float
 
 K_BLOCK = 512
@@ -46,8 +46,7 @@ def lower_matmul(at: Emitter, group: GroupOp, op: Operation) -> None:
         element = element_of(op.results[0])
         chain = _blocked_chain if is_float(element) else _integer_chain
         body.define(op.results[0], indices, chain(at, element, depth, product))
-        result = group.terminator.operands[0]
-        store_element(at, body.element(result, indices), group.outs[0], indices)
+        store_results(body, group.terminator.operands, group.outs, indices)
 
 
 def multiply_add(at: Emitter, x: SSAValue, y: SSAValue, sum: SSAValue) -> SSAValue:

@@ -28,7 +28,7 @@ from jitdialects.dialects.loop import PARALLEL, REDUCTION
 from jitdialects.dialects.tssa import GroupOp
 from jitdialects.dialects.tssa_types import buffer_element_type, shape_of, tensor_of
 from jitdialects.lowering.emitter import INDEX, STRICT, WRAP, Emitter, collapse, memref_of
-from jitdialects.lowering.loop_elementwise import Body, is_contiguous, over, store_element
+from jitdialects.lowering.loop_elementwise import Body, is_contiguous, over, store_results
 from jitdialects.lowering.loop_matmul import multiply_add
 from jitdialects.lowering.scalar_rules import is_float, largest, smallest
 
@@ -215,8 +215,7 @@ def lower_dot(at: Emitter, group: GroupOp, op: Operation) -> None:
         if blocked:
             sum = combine(at, sum, at.constant(element, 0.0))
         body.define(op.results[0], outer, sum)
-        result = body.element(group.terminator.operands[0], outer)
-        store_element(at, result, group.outs[0], outer)
+        store_results(body, group.terminator.operands, group.outs, outer)
 
 
 @dataclass(frozen=True)

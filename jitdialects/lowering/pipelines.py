@@ -37,7 +37,7 @@ STAGES = {
 """Stage names that users ask for -> the pass after which the text is taken."""
 
 
-def tensor_passes(signature: str, fuse: bool = True) -> tuple[ModulePass, ...]:
+def tensor_passes(signature: str, features: str, fuse: bool = True) -> tuple[ModulePass, ...]:
     """From `vm` to `tssa` over buffers."""
     from jitdialects.lowering.convert_vm_to_tssa import ConvertVmToTssaPass
     from jitdialects.lowering.tssa_bufferize import TssaBufferizePass
@@ -53,7 +53,7 @@ def tensor_passes(signature: str, fuse: bool = True) -> tuple[ModulePass, ...]:
         TssaSimplifyPass(),
         TssaCsePass(),
         TssaDcePass(),
-        TssaFusePass(merge=fuse),
+        TssaFusePass(merge=fuse, features=features),
         TssaBufferizePass(),
     )
 
@@ -113,7 +113,7 @@ def llvm_passes() -> tuple[ModulePass, ...]:
 
 def cpu_passes(signature: str, features: str, fuse: bool = True) -> tuple[ModulePass, ...]:
     """Everything from `vm` to `llvm`."""
-    return (*tensor_passes(signature, fuse), *loop_passes(features), *llvm_passes())
+    return (*tensor_passes(signature, features, fuse), *loop_passes(features), *llvm_passes())
 
 
 @dataclass(frozen=True)

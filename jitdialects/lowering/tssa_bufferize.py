@@ -40,7 +40,7 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.dialects.cf import AssertOp, BranchOp, ConditionalBranchOp
 from xdsl.dialects.func import FuncOp, ReturnOp
-from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import PassFailedException
 
@@ -145,22 +145,28 @@ def operands_to_copy(
     if op.name != "tssa.group":
         return []
     out: list[int] = []
-    for inner in op.regions[0].block.ops:
-        for position, operand in enumerate(inner.operands):
-            if not isinstance(operand, BlockArgument):
-                continue
-            outer = op.operands[operand.index]
-            if not (is_seen_through_a_view(outer) or outer in strided):
-                continue
-            layout = layout_of(outer, strided)
-            shape = shape_of(operand)
-            assert layout is not None
-            folded = len(shape) - len(shape_of(inner.results[0]))
-            if has_trait(inner, Reduction) and folded > 1 and not layout.is_contiguous(shape):
-                out.append(operand.index)
-            if has_trait(inner, Contraction) and position == 1 and layout.strides[-1] != 1:
-                out.append(operand.index)
+    for argument in op.regions[0].block.args:
+        outer = op.operands[argument.index]
+        if not (is_seen_through_a_view(outer) or outer in strided):
+            continue
+        layout, shape = layout_of(outer, strided), shape_of(argument)
+        assert layout is not None
+        uses = [use for use in argument.uses if has_trait(use.operation, Contraction)]
+        if any(use.index == 1 for use in uses) and layout.strides[-1] != 1:
+            out.append(argument.index)
+        elif is_gone_over_as_one_axis(op, shape) and not layout.is_contiguous(shape):
+            out.append(argument.index)
     return out
+
+
+def is_gone_over_as_one_axis(group: Operation, shape: Shape) -> bool:
+    """Whether a reduction in `group` takes several axes of values of this shape."""
+    return any(
+        has_trait(op, Reduction)
+        and shape_of(op.operands[0]) == shape
+        and len(shape) - len(shape_of(op.results[0])) > 1
+        for op in group.regions[0].block.ops
+    )
 
 
 def is_seen_through_a_view(value: SSAValue) -> bool:

@@ -1,305 +1,155 @@
-"""`tssa-fuse`: wrap every computing operation into a `tssa.group`, merging producers into consumers.
+"""`tssa-fuse`: wrap every computing operation into a `tssa.group`, together with what it can share a nest with.
 
-    %0 = tssa.multiply %x, %x : (...)        %1 = tssa.group ins(%x : t) {
-    %1 = tssa.add %0, %x : (...)         ->  ^bb0(%a : t):
-                                               %0 = tssa.multiply %a, %a : (...)
+    %0 = tssa.multiply %x, %x : (...)        %1:2 = tssa.group ins(%x : t) {
+    %1 = tssa.add %0, %x : (...)             ^bb0(%a : t):
+    func.return %0, %1                   ->    %0 = tssa.multiply %a, %a : (...)
                                                %2 = tssa.add %0, %a : (...)
-                                               tssa.yield %2 : t } -> t
+                                               tssa.yield %0, %2 : t, t } -> t, t
 
-Operations are visited from the last to the first, so all users of a producer are in their groups when
-it is asked for. A group has one result and stands where that result was computed; its members keep their
-order. Needs nothing but SSA. Never moves an operation to another block, never recomputes what is dear,
-never puts work in front of a sum, a maximum or the inner loop of a product.
+From the last operation to the first, each is offered to the groups of its readers; then groups that read the same
+values are offered to each other. Two groups become one if three judges agree: *dependence*
+(`analysis.fusion_legality`), *register pressure* (`analysis.register_pressure`) and *roofline profit*
+(`analysis.roofline`); the first refusal is a remark. A group yields every member that is read outside; groups
+are put in an order in which each stands after what it reads. Needs nothing but SSA. Never moves an operation to
+another block, never recomputes what is dear, never changes what an operation computes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import cached_property
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.ir import Block, SSAValue
 from xdsl.passes import ModulePass
+from xdsl.utils.exceptions import PassFailedException
 
-from jitdialects.analysis.splats import splat_of
-from jitdialects.bytecode.dims import Shape
-from jitdialects.dialects.interfaces import Contraction, Elementwise, ShapeOnly, has_trait
-from jitdialects.dialects.tssa import GroupOp, YieldOp
-from jitdialects.dialects.tssa_types import shape_of
+from jitdialects.analysis.fusion_graph import FusionGraph, bits_of, is_computing
+from jitdialects.analysis.fusion_legality import Candidate, Kind, candidate_of, why_illegal
+from jitdialects.analysis.machine import CORES, Core
+from jitdialects.analysis.register_pressure import PressureJudge
+from jitdialects.analysis.roofline import why_no_profit
+from jitdialects.passes.fusion_groups import build_groups
 
-DEAR = frozenset(
-    f"tssa.{name}" for name in ("exp", "tanh", "log", "erf", "sigmoid", "sqrt", "divide")
-)
-"""Elementwise operations that cost more than reading their result again."""
-
-
-@dataclass
-class Candidate:
-    """A group that is growing towards earlier operations."""
-
-    root: Operation
-    members: dict[Operation, None] = field(default_factory=dict[Operation, None])
-    """Latest first."""
-    shared: set[Operation] = field(default_factory=set[Operation])
-    """Members that belong to other groups too: those are copied."""
-    inputs: set[SSAValue] = field(default_factory=set[SSAValue])
-    """The values that the group reads from outside."""
-
-    @cached_property
-    def shape(self) -> Shape:
-        """The iteration space of the group."""
-        return shape_of(self.root.results[0])
-
-    def inputs_with(self, producer: Operation) -> set[SSAValue]:
-        """What the group would read from outside with `producer` as its first member."""
-        return self.inputs.difference(producer.results).union(producer.operands)
-
-    def add(self, producer: Operation, shared: bool = False) -> None:
-        """Make `producer` the first member."""
-        self.inputs = self.inputs_with(producer)
-        self.members[producer] = None
-        if shared:
-            self.shared.add(producer)
+NEIGHBOURS = 4
+"""Groups that read a value, at most, to which another reader of it is offered."""
 
 
-# ---- what an operation is ----------------------------------------------------------------------
+class Fuser:
+    """Finds the groups of one block."""
 
+    def __init__(self, block: Block, core: Core, merge: bool) -> None:
+        self.graph = FusionGraph(block, copies=merge)
+        self.core = core
+        self.pressure = PressureJudge(core)
+        self.groups: dict[Candidate, None] = {}
+        self.refusals: dict[tuple[int, int], str] = {}
+        self._home: dict[int, Candidate] = {}
+        self._joined: dict[Candidate, Candidate] = {}
+        for position, node in self.graph.nodes.items():
+            if is_computing(node.op):
+                self._home[position] = candidate_of(self.graph, position)
+                self.groups[self._home[position]] = None
 
-def is_computing(op: Operation) -> bool:
-    """Whether `op` ends in a group: it writes a buffer of its own, unlike reshape, transpose, extract."""
-    if not op.name.startswith("tssa.") or op.name == "tssa.group" or not op.results:
-        return False
-    return not has_trait(op, ShapeOnly) or op.name == "tssa.broadcast"
+    def run(self) -> None:
+        """Merge as long as the judges agree."""
+        for position in sorted(self._home, reverse=True):
+            for reader in bits_of(self.graph.nodes[position].readers):
+                if reader in self._home:
+                    self._offer(position, reader)
+        self._join_siblings()
 
+    def home(self, position: int) -> Candidate:
+        """The group of a node."""
+        start = group = self._home[position]
+        while group in self._joined:
+            group = self._joined[group]
+        if group is not start:
+            self._joined[start] = self._home[position] = group
+        return group
 
-def is_pointwise(op: Operation) -> bool:
-    """Whether element i of the result needs only element i (or one broadcast to it) of the operands."""
-    return has_trait(op, Elementwise) or op.name == "tssa.broadcast"
+    def _join_siblings(self) -> None:
+        """Offer groups that read the same value to each other, the nearest ones first. A product takes
+        nobody that has nothing to do with it."""
+        readers: dict[SSAValue, list[int]] = {}
+        for position in sorted(self._home):
+            for value in list(self.home(position).inputs):
+                nearest = readers.setdefault(value, [])
+                for other in nearest[: -1 - NEIGHBOURS : -1]:
+                    kinds = self.home(other).kind, self.home(position).kind
+                    if Kind.PRODUCT not in kinds and Kind.ALONE not in kinds:
+                        self._offer(other, position)
+                if not nearest or self.home(nearest[-1]) is not self.home(position):
+                    nearest.append(position)
 
+    def _offer(self, left: int, right: int) -> None:
+        """Make one group of those of two nodes, or remember why not."""
+        one, other = self.home(left), self.home(right)
+        if one is other:
+            return
+        both, why = why_illegal(one, other)
+        if both is not None:
+            refusal = self.pressure.why_too_much(both)
+            refusal = refusal or why_no_profit(one, other, both, self.core)
+            if refusal is None:
+                self._merge(both)
+                return
+            why = refusal
+        self.refusals[left, right] = why
 
-def is_constant(op: Operation) -> bool:
-    """Whether `op` is one number everywhere, known without reading any buffer."""
-    return op.name == "tssa.size" or splat_of(op) is not None
+    def _merge(self, both: Candidate) -> None:
+        self.groups[both] = None
+        for part in both.parts:
+            self._joined[part] = both
+            del self.groups[part]
+        both.parts = ()
+        for group in self.groups:
+            if group.before & both.members:
+                group.before |= (both.before | both.members) & ~group.members
 
-
-def is_duplicable(op: Operation) -> bool:
-    """Whether computing `op` again costs no more than reading its result: one number, a broadcast, or
-    cheap arithmetic on rank 0, which a nest does once, outside its loops."""
-    if is_constant(op) or op.name == "tssa.broadcast":
-        return True
-    return has_trait(op, Elementwise) and op.name not in DEAR and not shape_of(op.results[0])
-
-
-def users_of(op: Operation) -> Iterable[Operation]:
-    """The operations that read a result of `op`, in no particular order."""
-    return (use.operation for result in op.results for use in result.uses)
-
-
-# ---- legality ----------------------------------------------------------------------------------
-
-
-def are_in_one_block(producer: Operation, group: Candidate) -> bool:
-    """A group must not make a value that another path needs, nor repeat one around a loop."""
-    return producer.parent is group.root.parent
-
-
-def can_be_inside(producer: Operation) -> bool:
-    """Sums and insertions are groups of their own."""
-    return is_pointwise(producer) or is_constant(producer) or has_trait(producer, Contraction)
-
-
-def have_one_iteration_space(producer: Operation, group: Candidate) -> bool:
-    """Each element of the producer is computed once, at the index where it is used. A single number has
-    no index."""
-    shape = shape_of(producer.results[0])
-    return shape == group.shape or not shape or is_constant(producer)
-
-
-def feeds_pointwise_members_only(producer: Operation, group: Candidate) -> bool:
-    """A sum, a maximum, a product or an insertion reads buffers, at other indices than it writes."""
-    return all(is_pointwise(user) for user in users_of(producer) if user in group.members)
-
-
-def contraction_comes_first(producer: Operation, group: Candidate) -> bool:
-    """A group has at most one product, and nothing but an elementwise epilogue after it."""
-    if not has_trait(producer, Contraction):
-        return True
-    return (
-        shape_of(producer.results[0]) == group.shape
-        and not any(has_trait(op, Contraction) for op in group.members)
-        and not any(user.name == "tssa.broadcast" for user in users_of(producer))
-    )
-
-
-def has_no_use_outside(producer: Operation, group: Candidate) -> bool:
-    """The group yields its root only. This also excludes cycles: a path from the producer to the root
-    through an operation outside would begin with such a use. A shared user is outside too: its copies
-    in other groups read the producer."""
-    return all(user in group.members and user not in group.shared for user in users_of(producer))
-
-
-_LEGALITY: tuple[tuple[Callable[[Operation, Candidate], bool], str], ...] = (
-    (are_in_one_block, "they are in different blocks"),
-    (lambda producer, _: can_be_inside(producer), "it is a group of its own"),
-    (feeds_pointwise_members_only, "its consumer reads it at other indices than it writes"),
-    (have_one_iteration_space, "their shapes differ"),
-    (contraction_comes_first, "the group cannot take a product there"),
-    (
-        lambda producer, group: has_no_use_outside(producer, group) or is_duplicable(producer),
-        "its result is used outside too and is not worth computing twice",
-    ),
-)
-
-
-def why_fusion_is_illegal(producer: Operation, group: Candidate) -> str | None:
-    """The reason why `producer` must not become a member of `group`; None where it may."""
-    return next((why for holds, why in _LEGALITY if not holds(producer, group)), None)
-
-
-def is_fusion_legal(producer: Operation, group: Candidate) -> bool:
-    """Whether `producer` may become a member of `group`: every predicate above holds."""
-    return why_fusion_is_illegal(producer, group) is None
-
-
-# ---- profitability -----------------------------------------------------------------------------
-
-
-def is_fusion_profitable(
-    producer: Operation, group: Candidate, max_ops: int, max_inputs: int
-) -> bool:
-    """Fusion saves writing and reading the producer's result. It stops paying where the body needs more
-    values at once than there are registers."""
-    if is_constant(producer):
-        return True
-    return len(group.members) < max_ops and len(group.inputs_with(producer)) <= max_inputs
-
-
-# ---- the pass ----------------------------------------------------------------------------------
+    def remarks(self) -> Iterator[str]:
+        """A sentence part for each refusal that stands: two groups can still have met through a third."""
+        for (left, right), why in self.refusals.items():
+            if self.home(left) is not self.home(right):
+                names = [self.graph.nodes[position].op.name for position in (left, right)]
+                yield f"{names[0]} is not merged with {names[1]}: {why}"
 
 
 @dataclass(frozen=True)
 class TssaFusePass(ModulePass):
-    """Wrap computing operations into tssa.group, alone or merged with what they feed.
+    """Wrap computing operations into tssa.group, alone or merged with what they feed or stand beside.
 
-    `merge=false` gives every operation its own group. `remarks` has a sentence for each refusal.
+    `merge=false` gives every operation its own group. `features` names the machine that registers and bytes are
+    judged for. `remarks` has a sentence for each refusal.
     """
 
     name = "tssa-fuse"
 
     merge: bool = True
-    max_ops: int = 64
-    max_inputs: int = 12
+    features: str = "x86-64-v3"
 
     @cached_property
     def remarks(self) -> list[str]:
-        """Why producers were not merged into their consumers, by all calls of this object."""
+        """Why operations were not merged into one group, by all calls of this object."""
         return []
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
+        if self.features not in CORES:
+            raise PassFailedException(
+                f"tssa-fuse: unknown features '{self.features}'; known are {', '.join(CORES)}"
+            )
         for function in op.ops:
             if isinstance(function, FuncOp):
                 for block in function.body.blocks:
-                    self._fuse_block(block)
+                    self._fuse_block(function.sym_name.data, block)
 
-    def _fuse_block(self, block: Block) -> None:
-        groups: list[Candidate] = []
-        homes: dict[Operation, list[Candidate]] = {}
-        for op in reversed(list(block.ops)):
-            if not is_computing(op):
-                continue
-            joined = self._groups_to_join(op, homes)
-            if not all(any(user in g.members for g in joined) for user in users_of(op)):
-                joined = [*joined, Candidate(op)]
-            elif not joined:  # nobody reads it: left to dead code elimination
-                joined = [Candidate(op)]
-            if joined[-1].root is op:
-                groups.append(joined[-1])
-            for group in joined:
-                group.add(op, shared=len(joined) > 1)
-            homes[op] = joined
-        shared = {op for op, joined in homes.items() if len(joined) > 1}
-        build_groups(reversed(groups), shared)
-        for op in homes:  # latest first, so users before what they use
-            if op in shared:
-                op.detach()
-                op.erase()
-
-    def _groups_to_join(
-        self, producer: Operation, homes: dict[Operation, list[Candidate]]
-    ) -> list[Candidate]:
-        """The groups of the users of `producer` that take it as a member."""
-        if not self.merge:
-            return []
-        around: dict[int, Candidate] = {}
-        for user in users_of(producer):
-            around.update({id(group): group for group in homes.get(user, ())})
-        joined: list[Candidate] = []
-        for group in around.values():
-            why = why_fusion_is_illegal(producer, group)
-            if why is None and not is_fusion_profitable(
-                producer, group, self.max_ops, self.max_inputs
-            ):
-                why = "the group would hold more values than there are registers"
-            if why is None:
-                joined.append(group)
-            else:
-                self.remarks.append(
-                    f"{producer.name} is not merged into the group of {group.root.name}: {why}"
-                )
-        return joined
-
-
-def build_groups(groups: Iterable[Candidate], shared: set[Operation]) -> None:
-    """Make the `tssa.group` of each candidate, given in program order. Members are moved, those in
-    `shared` copied."""
-    replaced: dict[SSAValue, GroupOp] = {}
-    for group in groups:
-        replaced[group.root.results[0]] = _build(group, shared, replaced)
-    for result, group in replaced.items():
-        inside = group.block
-        result.replace_uses_with_if(
-            group.res[0], lambda use, b=inside: use.operation.parent is not b
-        )
-
-
-def _build(group: Candidate, shared: set[Operation], replaced: dict[SSAValue, GroupOp]) -> GroupOp:
-    """Insert one group in front of its root. Uses of the root outside are the caller's to replace."""
-    body = Block()
-    inner: dict[SSAValue, SSAValue] = {}
-    inputs: dict[SSAValue, SSAValue] = {}
-
-    def inside(value: SSAValue) -> SSAValue:
-        if value not in inner:
-            argument = body.insert_arg(value.type, len(body.args))
-            outer = replaced.get(value)
-            inputs[value if outer is None else outer.res[0]] = argument
-            inner[value] = argument
-        return inner[value]
-
-    block = group.root.parent
-    after = group.root.next_op
-    assert block is not None and after is not None
-    for op in reversed(group.members):
-        operands = [inside(v) for v in op.operands]
-        if op in shared:
-            copy = type(op).create(
-                operands=operands,
-                result_types=op.result_types,
-                properties=op.properties,
-                attributes=op.attributes,
-            )
-            inner[op.results[0]] = copy.results[0]
-            body.add_op(copy)
-        else:
-            op.detach()
-            op.operands = operands
-            inner[op.results[0]] = op.results[0]
-            body.add_op(op)
-    result = inner[group.root.results[0]]
-    body.add_op(YieldOp(result))
-    made = GroupOp(list(inputs), [], [result.type], Region(body))
-    block.insert_op_before(made, after)
-    return made
+    def _fuse_block(self, function: str, block: Block) -> None:
+        fuser = Fuser(block, CORES[self.features], self.merge)
+        if self.merge:
+            fuser.run()
+        remarks = list(fuser.remarks())
+        build_groups(fuser.graph, list(fuser.groups))
+        self.remarks.extend(dict.fromkeys(f"@{function}: {part}" for part in remarks))

@@ -264,7 +264,7 @@ def test_one_pass_is_the_list_by_name(tmp_path: Path) -> None:
     ("options", "sentence"),
     [
         ({"target": "gpu"}, "jit-default: unknown target 'gpu'; known: cpu"),
-        ({"features": "avx9"}, "loop-schedule: unknown features 'avx9'; known are x86-64-v1"),
+        ({"features": "avx9"}, "tssa-fuse: unknown features 'avx9'; known are x86-64-v1"),
         ({"signature": "main(f32[n)"}, "signature"),
         ({"signature": "other(f32[n])"}, "other"),
         ({"signature": "main(f32[n], f32[n])"}, "2"),

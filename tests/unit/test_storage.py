@@ -86,10 +86,12 @@ class Checker:
                     for value in op.operands:
                         root = self.plan.roots[value]
                         if root.place == "argument":
-                            assert self.plan.storage[root] is not self.plan.storage_of(
-                                op.results[0]
-                            )
-                    self.write(self.plan.roots[op.results[0]])
+                            memory = self.plan.storage[root]
+                            assert all(memory is not self.plan.storage_of(r) for r in op.results)
+                    for result in op.results:
+                        self.write(self.plan.roots[result])
+                    for result in op.results:
+                        self.read(self.plan.roots[result])
             edge = rng.choice(list(self.plan.edges_of(block)))
             self.move(edge)
             if edge.successor is None:
@@ -146,10 +148,10 @@ def test_no_live_value_is_overwritten_in_random_programs(seed: int) -> None:
         check(function_of(module), SIZES[:3], seed)
 
 
-def parsed(text: str) -> FuncOp:
+def parsed(text: str, merge: bool = True) -> FuncOp:
     module = Parser(CONTEXT, text).parse_module()
     module.verify()
-    TssaFusePass().apply(CONTEXT, module)
+    TssaFusePass(merge=merge).apply(CONTEXT, module)
     return function_of(module)
 
 
@@ -226,7 +228,8 @@ def test_a_transposed_value_in_its_own_home() -> None:
 
 
 def test_the_checker_notices_a_wrong_plan() -> None:
-    function = parsed(f"""
+    function = parsed(
+        f"""
     func.func @f(%x: {V}) -> tensor<f32> {{
       %a = tssa.exp %x : ({V}) -> {V}
       %s = tssa.sum %a {{axes = array<i64: 0>}} : ({V}) -> tensor<f32>
@@ -234,7 +237,9 @@ def test_the_checker_notices_a_wrong_plan() -> None:
       %d = tssa.divide %a, %b : ({V}, {V}) -> {V}
       %t = tssa.sum %d {{axes = array<i64: 0>}} : ({V}) -> tensor<f32>
       func.return %t : tensor<f32>
-    }}""")
+    }}""",
+        merge=False,
+    )
     plan = StoragePlan(function)
     for storage in plan.storage.values():
         storage.offset = 0

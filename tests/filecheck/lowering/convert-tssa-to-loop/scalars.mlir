@@ -91,10 +91,10 @@ func.func @double_to_int32(%x: tensor<f64>) -> tensor<i32> {
 }
 
 // CHECK-LABEL: func.func @casts_between_widths
-// CHECK:         arith.extsi %{{.*}} : i32 to i64
 // CHECK:         arith.trunci %{{.*}} : i64 to i32
-// CHECK:         arith.sitofp %{{.*}} : i32 to f64
 // CHECK:         arith.truncf %{{.*}} : f64 to f32
+// CHECK:         arith.extsi %{{.*}} : i32 to i64
+// CHECK:         arith.sitofp %{{.*}} : i32 to f64
 // CHECK:         arith.cmpi ne, %{{.*}}, %{{.*}} : i32
 // CHECK:         arith.extui %{{.*}} : i1 to i32
 func.func @casts_between_widths(%i: tensor<i32>, %j: tensor<i64>, %x: tensor<f64>, %b: tensor<i1>)

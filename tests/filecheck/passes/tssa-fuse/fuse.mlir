@@ -41,7 +41,7 @@ func.func @an_epilogue_joins_its_product(
 // CHECK-NEXT:      tssa.broadcast
 // CHECK-NEXT:      tssa.add
 // CHECK-NEXT:      tssa.yield
-// CHECK:         tssa.group ins(%x : tensor<8xf32>) {
+// CHECK:         tssa.group ins(%y : tensor<8xf32>) {
 // CHECK:           tssa.constant
 // CHECK-NEXT:      tssa.broadcast
 // CHECK-NEXT:      tssa.multiply
@@ -49,16 +49,16 @@ func.func @an_epilogue_joins_its_product(
 // CHECK-NOT:     tssa.broadcast
 // CHECK:         func.return
 func.func @constants_and_broadcasts_are_in_every_group_that_reads_them(
-    %x: tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>) {
+    %x: tensor<8xf32>, %y: tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>) {
   %c = tssa.constant {value = dense<2.0> : tensor<f32>} : () -> tensor<f32>
   %b = tssa.broadcast %c : (tensor<f32>) -> tensor<8xf32>
   %0 = tssa.add %x, %b : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32>
-  %1 = tssa.multiply %x, %b : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32>
+  %1 = tssa.multiply %y, %b : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32>
   func.return %0, %1 : tensor<8xf32>, tensor<8xf32>
 }
 
 // CHECK-LABEL: func.func @scalar_arithmetic_joins_what_it_feeds
-// CHECK-NEXT:    tssa.group ins(%s, %x : tensor<f64>, tensor<8xf32>) {
+// CHECK-NEXT:    tssa.group ins(%x, %s : tensor<8xf32>, tensor<f64>) {
 // CHECK:           tssa.cast
 // CHECK-NEXT:      tssa.broadcast
 // CHECK-NEXT:      tssa.multiply

@@ -1,0 +1,101 @@
+"""Whether one group is faster than two: bytes that no longer move against operations that are done again.
+
+The roofline model (Williams, Waterman, Patterson, 2009), as far as a comparison needs it: a group moves its
+inputs and results once, at the rate of the level of memory that holds them, and computes at one vector operation
+per step. Sizes that are not known count as `TYPICAL`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import lru_cache
+
+from xdsl.dialects.builtin import FixedBitwidthType
+from xdsl.ir import Attribute, Operation, SSAValue
+
+from jitdialects.analysis.fusion_legality import Candidate, Kind
+from jitdialects.analysis.machine import STEPS, Core
+from jitdialects.analysis.register_pressure import short_name
+from jitdialects.analysis.row_stages import recomputed, stages_of_candidate
+from jitdialects.bytecode import dims
+from jitdialects.dialects.tssa_types import shape_of, tensor_of
+
+TYPICAL = 256
+"""A size that is not known, and the value of an argument."""
+VECTOR = 32
+"""Bytes of a vector register."""
+
+
+@lru_cache(4096)
+def elements_of(type: Attribute) -> int:
+    """The number of elements of a tensor, at least 1."""
+    size = dims.product(shape_of(type))
+    return max(1, dims.evaluate(size, dict.fromkeys(dims.symbols_of(size), TYPICAL)))
+
+
+def bytes_of(type: Attribute) -> int:
+    """The bytes of a tensor, at least those of one element."""
+    element = tensor_of(type).get_element_type()
+    width = max(1, element.bitwidth // 8) if isinstance(element, FixedBitwidthType) else 8
+    return width * elements_of(type)
+
+
+def moved(values: Iterable[SSAValue]) -> int:
+    """Bytes of several values."""
+    return sum(bytes_of(value.type) for value in values)
+
+
+def traffic(group: Candidate, core: Core) -> int:
+    """Bytes that a group reads and writes: each input and result once, unless it goes over rows that no cache
+    holds from one sweep to the next."""
+    written = moved(op.results[0] for op in group.yields)
+    if group.kind is not Kind.ROWS or _row_bytes(group) <= core.bandwidth[-2][0] / 2:
+        return moved(group.inputs) + written
+    stages = stages_of_candidate(group)
+    elements = {v for v in group.inputs if shape_of(v) == group.shape}
+    rest = [v for v in group.inputs if v not in elements]
+    return (
+        moved(rest)
+        + written
+        + sum(
+            moved(v for v in sweep.loads if v in elements or v in stages.kept)
+            for sweep in stages.sweeps
+        )
+    )
+
+
+def _row_bytes(group: Candidate) -> int:
+    """What a sweep goes over."""
+    reduction = group.reductions[0]
+    return bytes_of(reduction.operands[0].type) // elements_of(reduction.results[0].type)
+
+
+def cycles_of(ops: Iterable[Operation]) -> float:
+    """The time of operations whose operands and results are in registers."""
+    return sum(STEPS.get(short_name(op), 1) * bytes_of(op.results[0].type) / VECTOR for op in ops)
+
+
+def cycles_to_move(amount: float, footprint: int, core: Core) -> float:
+    """The time to move `amount` bytes of data that is `footprint` bytes in all."""
+    rate = next(rate for capacity, rate in core.bandwidth if footprint <= capacity)
+    return amount / rate
+
+
+def why_no_profit(left: Candidate, right: Candidate, both: Candidate, core: Core) -> str | None:
+    """Why two groups are to be preferred to one; None where one is faster."""
+    footprint = traffic(left, core) + traffic(right, core)
+    saved = footprint - traffic(both, core)
+    if saved <= 0:
+        return "one group would move as many bytes as two"
+    again = _again(both) - _again(left) - _again(right)
+    if again > 0 and again >= cycles_to_move(saved, footprint, core):
+        return (
+            f"{saved} bytes would not be moved, "
+            f"but {again:.0f} cycles of computation be done again for it"
+        )
+    return None
+
+
+def _again(group: Candidate) -> float:
+    """The time of what a group computes more than once: elements that several passes over a row need."""
+    return cycles_of(recomputed(group)) if group.kind is Kind.ROWS else 0.0

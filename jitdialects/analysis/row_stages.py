@@ -1,0 +1,164 @@
+"""How a group with reductions goes over one row: sweeps along it, and what is kept from one for the next.
+
+A *sweep* is one pass over the elements of a row: one for each reduction, ordered by what it depends on, and a last
+one that writes elementwise results. Values per row (the reductions, and arithmetic on them) are computed between
+sweeps. An element that several sweeps need is computed again in each, unless it is
+
+- a result of the group: then the first sweep that computes it stores it, and later ones load it;
+- dear, and there is a result of the same type that the last sweep overwrites: then it is kept there
+  (softmax keeps exp(x - max) where the quotient will be).
+
+Operations are given in program order with what each of them reads, so that the fusion judgements ask the same
+question (over operations without copies) as the lowering and the storage plan (over the body of a group).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+
+from xdsl.ir import Block, Operation, SSAValue
+
+from jitdialects.analysis.fusion_graph import is_dear
+from jitdialects.analysis.fusion_legality import Candidate
+from jitdialects.bytecode.dims import Shape
+from jitdialects.dialects.interfaces import Reduction, has_trait
+from jitdialects.dialects.tssa_types import shape_of
+
+Reads = Callable[[Operation], Iterable[SSAValue]]
+
+
+@dataclass(eq=False)
+class Sweep:
+    """One pass over a row, after `level` reductions one behind the other."""
+
+    reduction: Operation | None
+    level: int
+    roots: list[SSAValue]
+    computes: list[Operation] = field(default_factory=list[Operation])
+    """The elements that it computes, latest first."""
+    stores: dict[SSAValue, int] = field(default_factory=dict[SSAValue, int])
+    """Elements that it writes on the way, and the number of the result in whose place."""
+    loads: set[SSAValue] = field(default_factory=set[SSAValue])
+    """Elements that it reads from outside the group or where an earlier sweep has stored them."""
+
+
+class RowStages:
+    """The sweeps of a group; see the module."""
+
+    def __init__(self, ops: Sequence[Operation], reads: Reads, yields: Sequence[SSAValue]) -> None:
+        self.ops, self.reads = ops, reads
+        reductions = [op for op in ops if has_trait(op, Reduction)]
+        self.shape: Shape = shape_of(reductions[0].operands[0])
+        self.yields = list(yields)
+        self.level: dict[SSAValue, int] = {}
+        self.kept: dict[SSAValue, int] = {}
+        """Elements that a sweep stores, and the number of the result in whose place."""
+        for op in ops:
+            depth = max((self.level.get(v, 0) for v in reads(op)), default=0)
+            self.level[op.results[0]] = depth + has_trait(op, Reduction)
+        self._full = {r for op in ops for r in op.results if shape_of(r) == self.shape}
+        by_level = sorted(reductions, key=lambda op: self.level[op.results[0]])
+        self._sweeps = [(op, self.level[op.results[0]] - 1, [*reads(op)]) for op in by_level]
+        self.sweeps = self._plan()
+        while self._keep_one():
+            self.sweeps = self._plan()
+
+    @property
+    def elements(self) -> list[int]:
+        """The numbers of the results that have an element for each of a row's."""
+        return [k for k, v in enumerate(self.yields) if shape_of(v) == self.shape]
+
+    def first_store(self, number: int) -> int:
+        """The sweep that begins to write result `number`."""
+        for position, sweep in enumerate(self.sweeps):
+            if number in sweep.stores.values():
+                return position
+        return len(self.sweeps) - 1
+
+    def last_load(self, value: SSAValue) -> int:
+        """The last sweep that reads elements of `value`; -1 if none does."""
+        return max((p for p, s in enumerate(self.sweeps) if value in s.loads), default=-1)
+
+    def _plan(self) -> list[Sweep]:
+        """The sweeps, given what is kept."""
+        sweeps = [Sweep(*each) for each in self._sweeps]
+        last = [self.yields[k] for k in self.elements if self.kept.get(self.yields[k]) != k]
+        if last:
+            level = max(self.level.get(v, 0) for v in last)
+            sweeps.append(Sweep(None, max(level, sweeps[-1].level + 1), last))
+        stored: set[SSAValue] = set()
+        for sweep in sweeps:
+            self._fill(sweep, stored)
+            stored.update(sweep.stores)
+        return sweeps
+
+    def _fill(self, sweep: Sweep, stored: set[SSAValue]) -> None:
+        """Find what the sweep computes, stores and loads."""
+        wanted = set(sweep.roots)
+        for op in reversed(self.ops):
+            result = op.results[0]
+            if result not in wanted or result not in self._full or result in stored:
+                continue
+            sweep.computes.append(op)
+            wanted.update(self.reads(op))
+            if result in self.kept:
+                sweep.stores[result] = self.kept[result]
+        computed = {op.results[0] for op in sweep.computes}
+        sweep.loads = {v for v in wanted if v not in computed}
+
+    def _keep_one(self) -> bool:
+        """Choose the latest element that is worth keeping and is not kept; False if there is none."""
+        times = [op for sweep in self.sweeps for op in sweep.computes]
+        taken = set(self.kept.values())
+        for op in reversed(self.ops):
+            value = op.results[0]
+            if value in self.kept or op not in times:
+                continue
+            first = next(s for s in self.sweeps if op in s.computes)
+            own = [k for k in self.elements if self.yields[k] is value]
+            if own and first.reduction is not None and own[0] not in taken:
+                self.kept[value] = own[0]
+                return True
+            if own or not is_dear(op) or times.count(op) < 2:
+                continue
+            places = [
+                k
+                for k in self.elements
+                if k not in taken
+                and self.yields[k].type == value.type
+                and self.kept.get(self.yields[k]) is None
+            ]
+            if places and self.sweeps[-1].reduction is None:
+                self.kept[value] = places[0]
+                return True
+        return False
+
+
+def stages_of_block(block: Block) -> RowStages:
+    """The sweeps of the body of a group."""
+    last = block.last_op
+    assert last is not None
+    ops = [op for op in block.ops if op is not last]
+    return RowStages(ops, lambda op: op.operands, last.operands)
+
+
+def stages_of_candidate(group: Candidate) -> RowStages:
+    """The sweeps of what may become a group."""
+    return RowStages(
+        group.ops,
+        group.graph.inputs,
+        [op.results[0] for op in group.yields],
+    )
+
+
+def recomputed(group: Candidate) -> list[Operation]:
+    """The operations of elements that sweeps of `group` compute again, once for each time."""
+    seen: set[Operation] = set()
+    again: list[Operation] = []
+    for sweep in stages_of_candidate(group).sweeps:
+        for op in sweep.computes:
+            if op in seen:
+                again.append(op)
+            seen.add(op)
+    return again

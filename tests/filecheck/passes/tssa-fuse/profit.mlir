@@ -1,0 +1,48 @@
+// RUN: jit-opt %s -p tssa-fuse | filecheck %s
+
+// Each reads %x once: nothing is saved by reading 4 MB twice in one group instead of in two.
+// CHECK-LABEL: func.func @do_not_fuse_reductions_of_a_row_that_no_cache_holds
+// CHECK-COUNT-2: tssa.group
+// CHECK:         func.return
+func.func @do_not_fuse_reductions_of_a_row_that_no_cache_holds(
+    %x: tensor<10000000xf32>) -> (tensor<f32>, tensor<f32>) {
+  %a = tssa.sum %x {axes = array<i64: 0>} : (tensor<10000000xf32>) -> tensor<f32>
+  %b = tssa.max %x {axes = array<i64: 0>} : (tensor<10000000xf32>) -> tensor<f32>
+  func.return %a, %b : tensor<f32>, tensor<f32>
+}
+
+// The same with short rows: the second reduction finds the row in the cache.
+// CHECK-LABEL: func.func @reductions_of_short_rows_share_them
+// CHECK-COUNT-1: tssa.group
+// CHECK-NOT:     tssa.group
+// CHECK:         func.return
+func.func @reductions_of_short_rows_share_them(
+    %x: tensor<4x100xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
+  %a = tssa.sum %x {axes = array<i64: 1>} : (tensor<4x100xf32>) -> tensor<4xf32>
+  %b = tssa.max %x {axes = array<i64: 1>} : (tensor<4x100xf32>) -> tensor<4xf32>
+  func.return %a, %b : tensor<4xf32>, tensor<4xf32>
+}
+
+// Two sums need tanh, and there is no result in whose place it could be kept: it would be computed twice.
+// CHECK-LABEL: func.func @do_not_compute_dear_elements_again_for_a_second_sweep
+// CHECK:         tssa.tanh
+// CHECK:         tssa.yield
+// CHECK-NOT:     tssa.tanh
+// CHECK:         func.return
+func.func @do_not_compute_dear_elements_again_for_a_second_sweep(
+    %x: tensor<4x100xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
+  %t = tssa.tanh %x : (tensor<4x100xf32>) -> tensor<4x100xf32>
+  %a = tssa.sum %t {axes = array<i64: 1>} : (tensor<4x100xf32>) -> tensor<4xf32>
+  %b = tssa.max %t {axes = array<i64: 1>} : (tensor<4x100xf32>) -> tensor<4xf32>
+  func.return %a, %b : tensor<4xf32>, tensor<4xf32>
+}
+
+// CHECK-LABEL: func.func @do_not_put_groups_together_that_share_nothing
+// CHECK-COUNT-2: tssa.group
+// CHECK:         func.return
+func.func @do_not_put_groups_together_that_share_nothing(
+    %x: tensor<8xf32>, %y: tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>) {
+  %a = tssa.exp %x : (tensor<8xf32>) -> tensor<8xf32>
+  %b = tssa.exp %y : (tensor<8xf32>) -> tensor<8xf32>
+  func.return %a, %b : tensor<8xf32>, tensor<8xf32>
+}
