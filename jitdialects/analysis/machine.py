@@ -10,25 +10,24 @@ class Level:
     """What a machine is like.
 
     lanes    4-byte elements in a vector register
-    rows     of the register tile of a product, at most; `some_rows`: if their number is not static, so that
-             few of them are done twice
+    rows     of the register tile of a product, at most; `rest`: of the tile for what such tiles leave over
     vectors  of the register tile; `row_vectors`: if it has one row, when loading is what takes the time
     unroll   steps of a chain of FMA per iteration
     """
 
     lanes: int
     rows: int
-    some_rows: int
+    rest: int
     vectors: int
     row_vectors: int
     unroll: int
 
 
 LEVELS = {
-    "x86-64-v1": Level(4, 2, 2, 1, 4, 0),
-    "x86-64-v2": Level(4, 2, 2, 1, 4, 0),
+    "x86-64-v1": Level(4, 2, 0, 1, 4, 0),
+    "x86-64-v2": Level(4, 2, 0, 1, 4, 0),
     "x86-64-v3": Level(8, 6, 4, 2, 16, 4),
-    "x86-64-v4": Level(16, 8, 8, 2, 16, 4),
+    "x86-64-v4": Level(16, 8, 4, 2, 16, 4),
 }
 
 

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from jitdialects.analysis.machine import Level
 from jitdialects.analysis.nest_facts import NestFacts, lanes_for, next_power_of_two
+from jitdialects.analysis.row_groups import iterations_done
 from jitdialects.dialects.loop import Schedule
 
 PANELS_PER_COPY = 4
 """Long rows are copied faster: a matrix seldom starts where a cache line does."""
+WORTH_A_TILE = 40
+"""A second tile is compiled for if it saves more than one row in so many."""
 CHAIN_BODY = 8
 """Operations in the body of a chain, at most."""
 
@@ -21,7 +24,7 @@ def product_schedule(facts: NestFacts, level: Level) -> Schedule:
     """A register tile: some rows of the left operand times some vectors of the right one."""
     rank = len(facts.kinds)
     columns = facts.extents[-1]
-    rows = rows_for(facts.extents[-2], level) if rank > 1 else 1
+    rows, rest = rows_for(facts.extents[-2], level) if rank > 1 else (1, 0)
     vectors = level.vectors if rows > 1 else level.row_vectors
     width = vectors * lanes_for(facts, level)
     if columns is not None:
@@ -35,6 +38,7 @@ def product_schedule(facts: NestFacts, level: Level) -> Schedule:
         order=order,
         vector=width,
         jam=jam,
+        rest=rest if rows > 1 else 0,
         pack=PANELS_PER_COPY
         if order and rows > 1 and extent_is_above(facts.extents[-2], rows)
         else 0,
@@ -46,9 +50,14 @@ def extent_is_above(extent: int | None, most: int) -> bool:
     return extent is None or extent > most
 
 
-def rows_for(extent: int | None, level: Level) -> int:
-    """Rows of the register tile."""
-    return level.some_rows if extent is None else balanced(extent, level.rows)
+def rows_for(extent: int | None, level: Level) -> tuple[int, int]:
+    """Rows of the register tile, and of the one for what is left over (0: the same)."""
+    if extent is None or extent < 1 or not level.rest:
+        return level.rows if extent is None else balanced(extent, level.rows), level.rest
+    rows = balanced(extent, level.rows)
+    done = -(-extent // rows) * rows
+    saved = done - iterations_done(extent, level.rows, level.rest)
+    return (level.rows, level.rest) if saved * WORTH_A_TILE > done else (rows, 0)
 
 
 def balanced(extent: int, most: int) -> int:

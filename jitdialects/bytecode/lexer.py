@@ -18,7 +18,7 @@ _TOKEN = re.compile(
       | (?P<name>[A-Za-z_][A-Za-z0-9_.]*)
       | %(?P<register>[0-9]+) | \#(?P<constant>[0-9]+) | \$(?P<reference>[0-9]+)
       | @(?P<function>[A-Za-z_][A-Za-z0-9_.]*) | \^(?P<block>[A-Za-z_][A-Za-z0-9_.]*)
-      | (?P<mark>->|\.\.\.|[][(){}:,=])
+      | (?P<mark>->|<=|\.\.\.|[][(){}:,=])
     )""",
     re.VERBOSE,
 )

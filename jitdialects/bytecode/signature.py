@@ -1,11 +1,12 @@
 """Signatures: what a function is compiled for. The one place that knows their text form.
 
-    main(f32[n,784], f32[784,512]:strided, i64[], float)
+    main(f32[n,784], f32[784,512]:strided, i64[], float) where 2 <= n
 
 A tensor argument is a dtype (`f32`, `f64`, `i32`, `i64`, `bool`) with its sizes in brackets, each a number or a name;
 equal names are equal sizes. `:strided` marks an array that is not C-contiguous. `float`, `int` and
 `pybool` are Python scalars (weak dtypes). The value of argument k, where that is a rank-0 integer, weak
-or not, is the symbol `s<k>`; hence no size may have such a name.
+or not, is the symbol `s<k>`; hence no size may have such a name. After `where` stand sizes that are never
+smaller, separated by commas.
 """
 
 from __future__ import annotations
@@ -63,9 +64,13 @@ class Signature:
 
     function: str
     arguments: tuple[ArgumentType, ...]
+    at_least: tuple[tuple[int, str], ...] = ()
+    """(number, name of a size): sizes that are never below a number."""
 
     def __str__(self) -> str:
-        return f"{self.function}({', '.join(map(str, self.arguments))})"
+        text = f"{self.function}({', '.join(map(str, self.arguments))})"
+        bounds = ", ".join(f"{number} <= {name}" for number, name in self.at_least)
+        return f"{text} where {bounds}" if bounds else text
 
 
 def value_symbol(argument: int) -> Expr:
@@ -93,8 +98,25 @@ def parse(text: str) -> Signature:
 def _signature(cursor: Cursor) -> Signature:
     function = cursor.take("name")
     arguments = cursor.list("(", ")", lambda: _argument(cursor))
+    names = {name for a in arguments for size in a.shape for name in dims.symbols_of(size)}
+    bounds: list[tuple[int, str]] = []
+    if cursor.skip_word("where"):
+        bounds.append(_bound(cursor, names))
+        while cursor.skip(","):
+            bounds.append(_bound(cursor, names))
     cursor.take("end")
-    return Signature(function, tuple(arguments))
+    return Signature(function, tuple(arguments), tuple(bounds))
+
+
+def _bound(cursor: Cursor, names: set[str]) -> tuple[int, str]:
+    number = cursor.integer()
+    if not cursor.skip("<="):
+        raise cursor.error("a bound is written 2 <= n")
+    here = cursor.location
+    name = cursor.take("name")
+    if name not in names:
+        raise cursor.error(f"no argument has a size '{name}'", here)
+    return number, name
 
 
 def _argument(cursor: Cursor) -> ArgumentType:

@@ -78,6 +78,7 @@ class Schedule:
     order   the axis that comes first, second, ... (outermost first), after tiling
     vector  lanes for the innermost axis
     jam     copies per axis, 1 = none: loops of that many iterations side by side inside inner loops
+    rest    copies where too few iterations are left for those of `jam`, 0 = as many
     unroll  copies of the body per iteration of the innermost axis
     pack    tiles of the outermost axis whose operands, read over and over inside, are copied together
     stream  bytes of a result from which on the innermost axis stores past the cache
@@ -90,6 +91,7 @@ class Schedule:
     order: tuple[int, ...] = ()
     vector: int = 0
     jam: tuple[int, ...] = ()
+    rest: int = 0
     unroll: int = 0
     pack: int = 0
     stream: int = 0
@@ -106,7 +108,7 @@ class Schedule:
 
 _NOTHING = Schedule()
 _LISTS = ("tile", "order", "jam")
-_NUMBERS = ("vector", "unroll", "pack", "stream", "threads", "distribute")
+_NUMBERS = ("vector", "rest", "unroll", "pack", "stream", "threads", "distribute")
 
 
 @irdl_attr_definition

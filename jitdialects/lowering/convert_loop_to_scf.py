@@ -7,7 +7,7 @@
       scf.for %j = %b to %n step %c4 { body } {loop.kind = "reduction", loop.schedule = #loop.schedule<vector = 8>}
     } {loop.kind = "parallel", loop.schedule = #loop.schedule<jam = [6]>}
 
-Each loop keeps its kind, and the part of the schedule that is about it: `jam` entries go to their axis,
+Each loop keeps its kind, and the part of the schedule that is about it: `jam` entries go to their axis with `rest`,
 `vector`, `unroll` and `stream` to the innermost, `pack` and `threads` to the outermost. `tile` and `order` speak about whole nests and end here: run
 `loop-tile` and `loop-interchange` before. Needs nothing else; never changes a body.
 """
@@ -35,6 +35,7 @@ def schedule_of_axis(schedule: Schedule, axis: int, rank: int) -> Schedule:
     return Schedule(
         vector=schedule.vector if innermost else 0,
         jam=(jam,) if jam > 1 else (),
+        rest=schedule.rest if jam > 1 else 0,
         unroll=schedule.unroll if innermost else 0,
         pack=schedule.pack if axis == 0 else 0,
         stream=schedule.stream if innermost else 0,

@@ -109,6 +109,9 @@ def typed_function(program: Program, signature: Signature) -> FuncOp:
         )
     flat = _without_destroys(inline_calls(program, function))
     facts = SymbolicFacts(_symbols(signature))
+    for number, name in signature.at_least:
+        error = ArgumentError(f"convert-vm-to-tssa: {signature}: no size is that large")
+        facts.require_at_most(number, dims.symbol(name), error)
     arguments = [_argument_fact(k, a) for k, a in enumerate(signature.arguments)]
     inferred = infer(flat, program.constants, arguments, facts)
     return _Emitter(flat, program.constants, inferred, facts).function(signature, arguments)

@@ -6,7 +6,7 @@ arithmetic behind and dynamic ones leave only what depends on them.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TypeAlias, cast
 
 from xdsl.dialects import arith
@@ -99,6 +99,21 @@ class IndexMath:
         if isinstance(left, int) and isinstance(right, int) and left >= 0:
             return left % right
         return 0 if right == 1 else self._binary(arith.RemUIOp, left, right)
+
+    def maxsi(self, left: Index, right: Index) -> Index:
+        if isinstance(left, int) and isinstance(right, int):
+            return max(left, right)
+        return self._binary(arith.MaxSIOp, left, right)
+
+    def lookup(self, table: Sequence[int], index: Index) -> Index:
+        """`table[index]`, for a table of few small numbers: a shift of all of them in one."""
+        if isinstance(index, int):
+            return table[index]
+        bits = max(table).bit_length()
+        packed = sum(number << bits * place for place, number in enumerate(table))
+        assert packed < 1 << 63, "the table is too long"
+        shifted = self._binary(arith.ShRUIOp, packed, self.mul(index, bits))
+        return self._binary(arith.AndIOp, shifted, (1 << bits) - 1)
 
     def minsi(self, left: Index, right: Index) -> Index:
         if isinstance(left, int) and isinstance(right, int):

@@ -10,7 +10,7 @@
     }
 
 The last axis is split, so that whole tiles need no masks; a ragged tile of another axis ends at the axis' bound.
-Parts that cannot be reached are not made. `order`, `pack` and the `jam` of axes that are not tiled stay on the
+Parts that cannot be reached are not made. `order`, `pack`, and the `jam` of axes that are not tiled, stay on the
 outer nest, everything else goes to the inner one. Only parallel axes are tiled, since axes that are not move
 outside those that are. Sizes come from the schedule of a nest, or from the option `sizes`.
 """
@@ -142,7 +142,9 @@ def _nest(
 
 def _inner_schedule(schedule: Schedule, inner: Sequence[int]) -> Schedule:
     jam = tuple(schedule.jam[axis] for axis in inner) if schedule.jam else ()
-    return replace(schedule, tile=(), order=(), jam=jam if any(j > 1 for j in jam) else (), pack=0)
+    jams = any(copies > 1 for copies in jam)
+    rest = schedule.rest if jams else 0
+    return replace(schedule, tile=(), order=(), jam=jam if jams else (), rest=rest, pack=0)
 
 
 def _outer_schedule(schedule: Schedule, inner: Sequence[int], outer: Sequence[int]) -> Schedule:
@@ -151,9 +153,11 @@ def _outer_schedule(schedule: Schedule, inner: Sequence[int], outer: Sequence[in
         tuple(1 if axis in inner else schedule.jam[axis] for axis in outer) if schedule.jam else ()
     )
     in_order = order == tuple(range(len(order)))
+    jams = any(copies > 1 for copies in jam)
     return Schedule(
         order=() if in_order else order,
-        jam=jam if any(j > 1 for j in jam) else (),
+        jam=jam if jams else (),
+        rest=schedule.rest if jams else 0,
         pack=schedule.pack,
     )
 

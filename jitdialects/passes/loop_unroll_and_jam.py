@@ -13,12 +13,14 @@
 What does not depend on the index is not copied: the copies share it. Where the factor does not divide the trip
 count, rows past the end repeat the last one, which needs no branch; a body that reads what it writes would
 notice, and gets a second loop for the rest instead. Needs iterations that are independent and inner
-bounds that do not depend on the index; carries no values. The factor comes from the schedule of a loop.
+bounds that do not depend on the index; carries no values. The factor comes from the schedule of a loop; with
+`rest` in it a second loop, of that factor, takes the iterations for which the first would do many twice.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from xdsl.context import Context
 from xdsl.dialects import scf
@@ -37,6 +39,7 @@ from jitdialects.analysis.memory import (
     may_alias,
     root_of,
 )
+from jitdialects.analysis.row_groups import in_large_groups, small_groups
 from jitdialects.dialects.interfaces import name_of
 from jitdialects.passes.index_math import Index, IndexMath, before
 from jitdialects.passes.loop_rewrite import (
@@ -236,7 +239,34 @@ def jam(loop: scf.ForOp, body: Body, lanes: Lanes, factor: int) -> None:
     middle, _ = split(loop, factor, math)
     math.put(_jammed(loop, lanes, factor, math, middle, None))
     loop.operands[0] = math.value(middle)
-    set_schedule(loop, schedule_of(loop).without("jam"))
+    set_schedule(loop, schedule_of(loop).without("jam", "rest"))
+
+
+def split_rest(loop: scf.ForOp, factor: int, rest: int) -> scf.ForOp | None:
+    """Leave to `loop` what groups of `factor` iterations do best; returns a loop for groups of `rest` over the
+    others, None if all that is left in `loop` goes into groups of `rest`, or none of it."""
+    math = IndexMath(before(loop))
+    lower, trips = math.number(loop.lb), constant_trip_count(loop)
+    if trips is not None:
+        first: Index = in_large_groups(trips, factor, rest)
+        if first == 0 or first >= trips:
+            jam = rest if first == 0 else factor
+            set_schedule(loop, replace(schedule_of(loop), jam=(jam,), rest=0))
+            return None
+    else:
+        extent = math.trips(lower, math.number(loop.ub), 1)
+        small = math.lookup(small_groups(factor, rest), math.remui(extent, factor))
+        left = math.maxsi(math.sub(extent, math.mul(small, rest)), 0)
+        first = math.mul(math.divui(math.add(left, factor - 1), factor), factor)
+    middle = math.add(lower, first)
+    others = loop.clone()
+    assert loop.parent is not None
+    loop.parent.insert_op_after(others, loop)
+    others.operands[0] = math.value(middle)
+    loop.operands[1] = math.value(middle if trips is not None else math.minsi(middle, loop.ub))
+    set_schedule(loop, schedule_of(loop).without("rest"))
+    set_schedule(others, replace(schedule_of(loop), jam=(rest,)))
+    return others
 
 
 def _jammed(
@@ -262,7 +292,7 @@ def _jammed(
     block.add_op(scf.YieldOp.create())
     operands = (loop.lb, math.value(upper), math.value(step * factor))
     new = scf.ForOp.create(operands=operands, regions=(Region(block),), attributes=loop.attributes)
-    set_schedule(new, schedule_of(loop).without("jam"))
+    set_schedule(new, schedule_of(loop).without("jam", "rest"))
     return new
 
 
@@ -273,14 +303,24 @@ class LoopUnrollAndJamPass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for loop in loops_innermost_first(op):
-            schedule = schedule_of(loop)
-            factor = schedule.jam[0] if schedule.jam else 1
+            factor = _factor(loop)
             if factor < 2:
                 continue
             body, lanes = body_of(loop.body.block), lanes_of(loop)
             reason = refusal(loop, body, lanes)
-            if reason is None:
-                jam(loop, body, lanes, factor)
-            else:
-                set_schedule(loop, schedule.without("jam"))
+            if reason is not None:
+                set_schedule(loop, schedule_of(loop).without("jam", "rest"))
                 refuse(loop, self.name, reason)
+                continue
+            rest = schedule_of(loop).rest
+            if 1 < rest < factor and constant_of(loop.step) == 1 and may_repeat(loop, body):
+                others = split_rest(loop, factor, rest)
+                if others is not None:
+                    jam(others, body_of(others.body.block), lanes_of(others), rest)
+                factor = _factor(loop)
+            jam(loop, body, lanes, factor)
+
+
+def _factor(loop: scf.ForOp) -> int:
+    schedule = schedule_of(loop)
+    return schedule.jam[0] if schedule.jam else 1

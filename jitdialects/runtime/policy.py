@@ -42,16 +42,26 @@ class Policy:
         return profile.hottest >= (self.threshold or config.threshold)
 
     def signatures(
-        self, function: str, history: ShapeHistory, shapes: tuple[tuple[int, ...], ...]
+        self,
+        function: str,
+        history: ShapeHistory,
+        shapes: tuple[tuple[int, ...], ...],
+        products: bool = False,
     ) -> Iterator[Signature]:
         """What to compile for a call with `shapes`, best first.
 
         Each further one is for the case that the code before it refuses these shapes or cannot be
-        made: sizes of 1 broadcast, which is known only where they are static.
+        made: sizes of 1 broadcast, which is known only where they are static. If there are `products`
+        in the program, general code is for sizes from 2 on: a product with one row streams a matrix from
+        memory, for which it is scheduled otherwise.
         """
         general = self._varying(history, shapes)
-        yield _signature(function, history, shapes, general)
         static_ones = {at for at in general if shapes[at[0]][at[1]] != 1}
+        if products:
+            large = {at for at in static_ones if shapes[at[0]][at[1]]}
+            yield _signature(function, history, shapes, large, least=2)
+            return
+        yield _signature(function, history, shapes, general)
         if static_ones != general:
             yield _signature(function, history, shapes, static_ones)
 
@@ -74,8 +84,10 @@ def _signature(
     history: ShapeHistory,
     shapes: tuple[tuple[int, ...], ...],
     general: set[tuple[int, int]],
+    least: int = 0,
 ) -> Signature:
-    """Sizes in `general` become symbols; those that were equal whenever they varied share one."""
+    """Sizes in `general` become symbols; those that were equal whenever they varied share one. The code
+    is for symbols from `least` on."""
     names: dict[object, Dim] = {}
     arguments: list[ArgumentType] = []
     seen = history.distinct()
@@ -87,4 +99,5 @@ def _signature(
                 key = column if len(set(column)) > 1 else (a, x)
                 sizes[x] = names.setdefault(key, dims.symbol(f"n{len(names)}"))
         arguments.append(ArgumentType(argument.dtype, tuple(sizes), argument.strided))
-    return Signature(function, tuple(arguments))
+    bounds = tuple((least, str(name)) for name in names.values()) if least else ()
+    return Signature(function, tuple(arguments), bounds)

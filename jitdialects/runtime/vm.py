@@ -185,7 +185,8 @@ class VM:
         """Have the first of the policy's signatures compiled that was not yet tried in vain."""
         service = self.service
         shapes = tuple(map(shape_of, values))
-        for signature in self.policy.signatures(code.function.name, history, shapes):
+        name, products = code.function.name, self.has_products
+        for signature in self.policy.signatures(name, history, shapes, products):
             key = self.key(code, signature)
             asked = key in code.keys
             code.keys[key] = None
@@ -201,6 +202,12 @@ class VM:
                 request = partial(_request_bytes, self.program, code.function.name, key)
                 service.submit(key, request, self.program.constants)
                 return
+
+    @cached_property
+    def has_products(self) -> bool:
+        """Whether a matrix product is in the program."""
+        blocks = (block for function in self.program.functions for block in function.blocks)
+        return any(i.opcode == "matmul" for block in blocks for i in block.instructions)
 
     def key(self, code: FunctionCode, signature: Signature) -> CacheKey:
         """The key of `signature` as this machine would have it compiled now."""

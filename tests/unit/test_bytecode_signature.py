@@ -14,6 +14,7 @@ from jitdialects.errors import BytecodeError
         "main()",
         "main(f32[n,784], f32[784,512]:strided, i64[], float)",
         "f.inner(bool[0], int, pybool, bool[n,n,m]:strided)",
+        "main(f32[n,m], i64[m]) where 2 <= n, 3 <= m",
         "f(f32[9223372036854775807])",
     ],
 )
@@ -60,6 +61,10 @@ def test_values_of_arguments_are_symbols() -> None:
         ("main(f32[9223372036854775808])", 10, "no array has the size"),
         ("main(f32[-1])", 10, "no array has the size -1"),
         ("main(f32[n],)", 13, "a name"),
+        ("main(f32[n]) where", 19, "a number"),
+        ("main(f32[n]) where 2", 21, "2 <= n"),
+        ("main(f32[n]) where 2 <= m", 25, "no argument has a size 'm'"),
+        ("main(f32[n]) where 2 <= n n", 27, "expected the end"),
     ],
 )
 def test_refusals(text: str, column: int, words: str) -> None:

@@ -21,6 +21,7 @@ from jitdialects.analysis.lanes import lanes_of
 from jitdialects.analysis.machine import LEVELS
 from jitdialects.analysis.memory import may_alias, overlap_possible
 from jitdialects.analysis.nest_facts import NestFacts, facts_of, next_power_of_two
+from jitdialects.analysis.row_groups import in_large_groups, iterations_done
 from jitdialects.analysis.schedule_product import balanced, rows_for
 from jitdialects.dialects.context import make_context
 from jitdialects.dialects.loop import PARALLEL, REDUCTION, NestOp, Schedule
@@ -304,7 +305,22 @@ def test_balanced_rows() -> None:
     ]
     assert balanced(0, 8) == 8
     v3 = LEVELS["x86-64-v3"]
-    assert rows_for(9, v3) == 5 and rows_for(None, v3) == 4
+    assert rows_for(9, v3) == (5, 0) and rows_for(None, v3) == (6, 4)
+    assert rows_for(64, v3) == (6, 4) and rows_for(1000, v3) == (6, 0)
+    assert rows_for(8, v3) == (4, 0) and rows_for(9, LEVELS["x86-64-v1"]) == (2, 0)
+
+
+def test_groups_of_two_sizes_cover_everything_and_waste_little() -> None:
+    for large, small in ((6, 4), (8, 4), (5, 2), (3, 2)):
+        for trips in range(60):
+            first = in_large_groups(trips, large, small)
+            assert first % large == 0 and first < trips + large
+            done = iterations_done(trips, large, small)
+            assert trips <= done <= -(-trips // large) * large
+    assert [iterations_done(trips, 6, 4) for trips in range(1, 14)] == [
+        *(4, 4, 4, 4, 6, 6),
+        *(8, 8, 10, 10, 12, 12, 14),
+    ]
 
 
 def test_multiples() -> None:
@@ -362,9 +378,9 @@ def test_schedules() -> None:
 
 @pytest.mark.parametrize(
     ("features", "rows", "columns"),
-    [("x86-64-v1", 2, 4), ("x86-64-v3", 4, 16), ("x86-64-v4", 8, 32)],
+    [("x86-64-v1", (2, 0), 4), ("x86-64-v3", (6, 4), 16), ("x86-64-v4", (8, 4), 32)],
 )
-def test_register_tiles(features: str, rows: int, columns: int) -> None:
+def test_register_tiles(features: str, rows: tuple[int, int], columns: int) -> None:
     product = facts(
         kinds=(PARALLEL, PARALLEL),
         extents=(None, None),
@@ -373,7 +389,7 @@ def test_register_tiles(features: str, rows: int, columns: int) -> None:
     )
     schedule = choose_schedule(product, LEVELS[features])
     assert schedule.tile == (0, columns) and schedule.vector == columns
-    assert schedule.order == (1, 0) and schedule.jam == (rows, 1)
+    assert schedule.order == (1, 0) and (schedule.jam, schedule.rest) == ((rows[0], 1), rows[1])
 
 
 def test_facts_of_a_matmul() -> None:

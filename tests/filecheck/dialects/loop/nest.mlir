@@ -2,13 +2,13 @@
 // RUN: jit-opt %s | jit-opt | filecheck %s
 
 // CHECK-LABEL: func.func @two_axes
-// CHECK:         loop.nest (%i, %j) = (%a, %a) to (%m, %n) step (1, 2) kinds [parallel, reduction] schedule <tile = [0, 16], order = [1, 0], vector = 16, jam = [6, 1], unroll = 4> attributes {mine = 3 : i32} {
+// CHECK:         loop.nest (%i, %j) = (%a, %a) to (%m, %n) step (1, 2) kinds [parallel, reduction] schedule <tile = [0, 16], order = [1, 0], vector = 16, jam = [6, 1], rest = 4, unroll = 4> attributes {mine = 3 : i32} {
 // CHECK-NEXT:      %z = arith.addi %i, %j : index
 // CHECK-NEXT:      loop.nest (%k) = (%i) to (%z) step (1) kinds [parallel] {
 // CHECK-NEXT:      }
 // CHECK-NEXT:    }
 func.func @two_axes(%a: index, %m: index, %n: index) {
-  loop.nest (%i, %j) = (%a, %a) to (%m, %n) step (1, 2) kinds [parallel, reduction] schedule <tile = [0, 16], order = [1, 0], vector = 16, jam = [6, 1], unroll = 4> attributes {mine = 3 : i32} {
+  loop.nest (%i, %j) = (%a, %a) to (%m, %n) step (1, 2) kinds [parallel, reduction] schedule <tile = [0, 16], order = [1, 0], vector = 16, jam = [6, 1], rest = 4, unroll = 4> attributes {mine = 3 : i32} {
     %z = arith.addi %i, %j : index
     loop.nest (%k) = (%i) to (%z) step (1) kinds [parallel] {
     }

@@ -3,6 +3,7 @@
 // RUN: jit-opt %s -p 'convert-vm-to-tssa{signature="bias(f32[n], f32[8])"}' | filecheck %s --check-prefix=KNOWN
 // RUN: jit-opt %s -p 'convert-vm-to-tssa{signature="bias(f32[n], f32[1])"}' | filecheck %s --check-prefix=ONE
 // RUN: jit-opt %s -p 'convert-vm-to-tssa{signature="bias(f32[0,3], f32[3])"}' | filecheck %s --check-prefix=EMPTY
+// RUN: jit-opt %s -p 'convert-vm-to-tssa{signature="bias(f32[n], f32[n]) where 2 <= n"}' | filecheck %s --check-prefix=MANY
 // RUN: not jit-opt %s -p 'convert-vm-to-tssa{signature="bias(f32[3], f32[4])"}' 2>&1 | filecheck %s --check-prefix=NEVER
 
 // Broadcasts are explicit, and sizes that must agree become guards.
@@ -32,5 +33,7 @@ vm.func @bias(2) -> 1 registers 3 {
 // ONE-NEXT:   tssa.add %[[X]], %[[C]]
 
 // EMPTY: tssa.add %{{.*}}, %{{.*}} : (tensor<0x3xf32>, tensor<0x3xf32>) -> tensor<0x3xf32>
+
+// MANY: func.func @bias({{.*}}) -> {{.*}} attributes {tssa.guards = [#tssa.guard<2 <= n>]} {
 
 // NEVER: add: shapes (3,) and (4,) do not broadcast; sizes must be equal or 1

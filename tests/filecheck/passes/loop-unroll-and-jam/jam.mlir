@@ -116,6 +116,62 @@ func.func @do_not_repeat_what_may_alias(%x: memref<?xf32>, %y: memref<?xf32>, %n
   func.return
 }
 
+// Two sizes of groups: of n rows, a table knows how many groups of two (after those of three) waste least.
+// CHECK-LABEL: func.func @rest_in_smaller_groups
+// CHECK:         %[[REMAINDER:.*]] = arith.remui %{{.*}}, %{{.*}} : index
+// CHECK:         arith.shrui
+// CHECK:         %[[GROUPS:.*]] = arith.divui %{{.*}}, %{{.*}} : index
+// CHECK-NEXT:    %[[MIDDLE:.*]] = arith.muli %[[GROUPS]], %{{.*}} : index
+// CHECK:         %[[END:.*]] = arith.minsi %[[MIDDLE]], %n : index
+// CHECK:         scf.for %i = %c0 to %[[END]] step
+// CHECK-COUNT-3:   memref.store
+// CHECK:         scf.for %i{{.*}} = %[[MIDDLE]] to %n step
+// CHECK-COUNT-2:   memref.store
+// CHECK-NOT:     memref.store
+// CHECK:         func.return
+func.func @rest_in_smaller_groups(%x: memref<?xf32>, %v: f32, %n: index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  scf.for %i = %c0 to %n step %c1 {
+    memref.store %v, %x[%i] : memref<?xf32>
+  } {loop.kind = "parallel", loop.schedule = #loop.schedule<jam = [3], rest = 2>}
+  func.return
+}
+
+// Eight are two groups of four: none of six is compiled.
+// CHECK-LABEL: func.func @all_in_smaller_groups
+// CHECK-COUNT-4: memref.store
+// CHECK-NOT:     memref.store
+// CHECK:         func.return
+func.func @all_in_smaller_groups(%x: memref<?xf32>, %v: f32) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c8 = arith.constant 8 : index
+  scf.for %i = %c0 to %c8 step %c1 {
+    memref.store %v, %x[%i] : memref<?xf32>
+  } {loop.kind = "parallel", loop.schedule = #loop.schedule<jam = [6], rest = 4>}
+  func.return
+}
+
+// Rows that may not be done twice end one by one.
+// CHECK-LABEL: func.func @do_not_make_smaller_groups_of_what_reads_its_own_result
+// CHECK-NOT:     arith.shrui
+// CHECK:         scf.for
+// CHECK-COUNT-3:   memref.store
+// CHECK:         scf.for %{{.*}} = %{{.*}} to %n step %c1 {
+// CHECK:           memref.store
+// CHECK-NEXT:    } {loop.kind = "parallel"}
+func.func @do_not_make_smaller_groups_of_what_reads_its_own_result(%x: memref<?xf32>, %n: index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  scf.for %i = %c0 to %n step %c1 {
+    %v = memref.load %x[%i] : memref<?xf32>
+    %w = arith.addf %v, %v : f32
+    memref.store %w, %x[%i] : memref<?xf32>
+  } {loop.kind = "parallel", loop.schedule = #loop.schedule<jam = [3], rest = 2>}
+  func.return
+}
+
 // CHECK-LABEL: func.func @do_not_jam_carried_values
 // CHECK:         } {loop.remark = "loop-unroll-and-jam: it carries values from iteration to iteration"}
 func.func @do_not_jam_carried_values(%a: index, %n: index, %x: f32) {
