@@ -7,8 +7,9 @@ from jitdialects.analysis.nest_facts import NestFacts, lanes_for, next_power_of_
 from jitdialects.analysis.row_groups import iterations_done
 from jitdialects.dialects.loop import Schedule
 
-PANELS_PER_COPY = 4
-"""Long rows are copied faster: a matrix seldom starts where a cache line does."""
+TILES_PER_PANEL = 4
+"""Rows of the left operand meet so many tiles while they are in the cache. Long rows are copied faster, too: a
+matrix seldom starts where a cache line does."""
 WORTH_A_TILE = 40
 """A second tile is compiled for if it saves more than one row in so many."""
 CHAIN_BODY = 8
@@ -39,15 +40,9 @@ def product_schedule(facts: NestFacts, level: Level) -> Schedule:
         vector=width,
         jam=jam,
         rest=rest if rows > 1 else 0,
-        pack=PANELS_PER_COPY
-        if order and rows > 1 and extent_is_above(facts.extents[-2], rows)
-        else 0,
+        panel=TILES_PER_PANEL if rows > 1 and tiled else 0,
+        pack=int(tiled),
     )
-
-
-def extent_is_above(extent: int | None, most: int) -> bool:
-    """There may be more iterations than `most`."""
-    return extent is None or extent > most
 
 
 def rows_for(extent: int | None, level: Level) -> tuple[int, int]:

@@ -80,7 +80,8 @@ class Schedule:
     jam     copies per axis, 1 = none: loops of that many iterations side by side inside inner loops
     rest    copies where too few iterations are left for those of `jam`, 0 = as many
     unroll  copies of the body per iteration of the innermost axis
-    pack    tiles of the outermost axis whose operands, read over and over inside, are copied together
+    panel   tiles of the innermost axis that go together: all other axes meet them before the next ones
+    pack    1: what one iteration of the outermost axis reads over and over inside is copied first
     stream  bytes of a result from which on the innermost axis stores past the cache
     distribute  iterations, at most, of the innermost axis, which moves into the loops of the body
     threads elements (points of the loops inside counted) of a chunk, the least that is worth another thread:
@@ -93,6 +94,7 @@ class Schedule:
     jam: tuple[int, ...] = ()
     rest: int = 0
     unroll: int = 0
+    panel: int = 0
     pack: int = 0
     stream: int = 0
     threads: int = 0
@@ -108,7 +110,7 @@ class Schedule:
 
 _NOTHING = Schedule()
 _LISTS = ("tile", "order", "jam")
-_NUMBERS = ("vector", "rest", "unroll", "pack", "stream", "threads", "distribute")
+_NUMBERS = ("vector", "rest", "unroll", "panel", "pack", "stream", "threads", "distribute")
 
 
 @irdl_attr_definition

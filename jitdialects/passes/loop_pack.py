@@ -1,17 +1,18 @@
 """`loop-pack`: copy panels that the loops inside read over and over into memory of their own.
 
-    scf.for %jt = %a to %b step 16 {                 scf.for %p = %a to %b step 64 {
-      scf.for %i = ... {                               %panel = memref.alloca() : memref<784x64xf32>
-        scf.for %j = %jt to %jt + 16 {                 scf.for %r = 0 to 784 { scf.for %c = %p to %e {
-          ... memref.load %B[%k, %j] ...       ->        %panel[%r, %c - %p] = %B[%r, %c] } }
-        } } } {pack = 4}                               scf.for %jt = %p to %e step 16 { scf.for %i = ... {
-                                                         ... memref.load %panel[%k, %j - %p] ... } } }
+    scf.for %p = %a to %b step 64 {                  scf.for %p = %a to %b step 64 {
+      scf.for %i = ... {                               %panel = memref.alloca() : memref<4x784x16xf32>
+        scf.for %t = %p to %p + 64 step 16 {           for r, %s, c: %panel[(%s - %p) / 16, r, c - %s] = %B[r, c]
+          scf.for %j = %t to %t + 16 {        ->       scf.for %i = ... { scf.for %t = ... {
+            ... memref.load %B[%k, %j] ...               %q = (%t - %p) / 16
+      } } } } {pack = 1}                                 scf.for %j = %t to %t + 16 {
+                                                           ... memref.load %panel[%q, %k, %j - %t] ... } } } }
 
-with %e = min(%p + 64, %b). The rows of a panel lie a whole matrix row apart; with a power of two between them
-they share few cache sets, so every pass over the panel would come from far away. Packed, its rows are
-neighbours. It works on the `scf.for` whose schedule says `pack` (how many of its iterations share a copy),
-needs loads of a matrix with a static number of rows, and never packs what the loop writes, nor more than
-fits on a stack.
+The rows of a tile lie a whole matrix row apart; with a power of two between them they share few cache sets, so
+every pass over the tile would come from far away. Packed, they are neighbours, tile after tile. It works on the
+`scf.for` whose schedule says `pack`. The loop over the tiles may be missing: then its iterations are the tiles.
+Rows are those that an inner loop goes through, if its bounds are known outside, or all of them; their number must
+have a static bound. Never packs what the loop writes or reads once, nor more than fits on a stack.
 """
 
 from __future__ import annotations
@@ -32,7 +33,12 @@ from xdsl.ir import Attribute, Block, BlockArgument, Region, SSAValue
 from xdsl.passes import ModulePass
 
 from jitdialects.analysis.body import Body, body_of
-from jitdialects.analysis.bounds import constant_extent, constant_of, extent_at_most
+from jitdialects.analysis.bounds import (
+    constant_extent,
+    constant_of,
+    constant_trip_count,
+    extent_at_most,
+)
 from jitdialects.analysis.memory import (
     Access,
     has_identity_layout,
@@ -41,9 +47,10 @@ from jitdialects.analysis.memory import (
 )
 from jitdialects.dialects.interned import INDEX
 from jitdialects.dialects.loop import KIND, PARALLEL, Schedule
-from jitdialects.passes.index_math import IndexMath, before
+from jitdialects.passes.index_math import Index, IndexMath, before
 from jitdialects.passes.loop_rewrite import (
     defined_outside,
+    is_parallel,
     loops_innermost_first,
     refuse,
     schedule_of,
@@ -55,29 +62,60 @@ MAX_PANEL_BYTES = 256 * 1024
 MAX_STACK_BYTES = 1024 * 1024
 """All panels of a function: they live on the stack of whatever thread calls it."""
 ALIGNMENT = 64
-MAX_LANES = 64
 
 
 @dataclass(frozen=True)
 class Panel:
-    """What one iteration of a loop reads of `matrix`: all rows, some neighbouring columns."""
+    """What one iteration of a loop reads of `matrix`: tiles of neighbouring columns.
+
+    Rows from `first` to below `last`, at most `rows`; None: all of the matrix.
+    """
 
     matrix: SSAValue
+    first: SSAValue | None
+    last: SSAValue | None
     rows: int
     columns: int
+    tiles: int
 
 
-def column_loop(access: Access, loop: scf.ForOp) -> scf.ForOp | None:
-    """The loop inside `loop` whose induction variable is the column that `access` reads."""
+@dataclass(frozen=True)
+class Tile:
+    """Where an access finds its column: in the loop `columns`, which starts at an iteration of `loop`."""
+
+    loop: scf.ForOp
+    columns: scf.ForOp
+
+
+def loop_of(value: SSAValue) -> scf.ForOp | None:
+    """The loop whose induction variable `value` is."""
+    if not isinstance(value, BlockArgument) or value.index:
+        return None
+    around = value.block.parent_op()
+    return around if isinstance(around, scf.ForOp) else None
+
+
+def tile_of(access: Access, loop: scf.ForOp) -> Tile | None:
+    """The tile of columns that `access` reads, if it is one of those that `loop` goes through."""
     if len(access.indices) != 2 or access.lanes != 1:
         return None
-    column = access.indices[1]
-    if not isinstance(column, BlockArgument) or column.index:
+    columns = loop_of(access.indices[1])
+    if columns is None or columns is loop or constant_of(columns.step) != 1:
         return None
-    around = column.block.parent_op()
-    if not isinstance(around, scf.ForOp) or around is loop:
+    tiles = loop_of(columns.lb)
+    if tiles is None or (tiles is not loop and tiles.lb is not loop.body.block.args[0]):
         return None
-    return around
+    return Tile(tiles, columns)
+
+
+def rows_of(access: Access, loop: scf.ForOp) -> tuple[SSAValue | None, SSAValue | None, int]:
+    """The rows that `access` reads in an iteration of `loop`, and how many these are at most; see `Panel`."""
+    rows = loop_of(access.indices[0])
+    if rows is not None and constant_of(rows.step) == 1:
+        most = extent_at_most(rows.lb, rows.ub)
+        if most is not None and all(defined_outside(bound, loop) for bound in rows.operands[:2]):
+            return rows.lb, rows.ub, most
+    return None, None, memref_type(access.base).get_shape()[0]
 
 
 # ---- legality ----------------------------------------------------------------------------------
@@ -92,18 +130,18 @@ def reads_only(matrix: SSAValue, body: Body) -> bool:
 
 def panel_of(access: Access, loop: scf.ForOp) -> Panel | None:
     """What to copy so that `access` need not go to its matrix; None if that is not static enough."""
-    columns = column_loop(access, loop)
-    step = constant_of(loop.step)
-    if columns is None or step is None or constant_of(columns.step) != 1:
+    tile, step = tile_of(access, loop), constant_of(loop.step)
+    if tile is None or step is None or not has_identity_layout(access.base):
         return None
-    rows = memref_type(access.base).get_shape()[0]
-    if rows < 1 or not has_identity_layout(access.base):
+    width, extent = constant_of(tile.loop.step), extent_at_most(tile.columns.lb, tile.columns.ub)
+    if width is None or width < 1 or step % width or extent is None or extent > width:
         return None
-    starts_with_tile = columns.lb is loop.body.block.args[0]
-    extent = extent_at_most(columns.lb, columns.ub)
-    if not starts_with_tile or extent is None or extent > step:
-        return None
-    return Panel(access.base, rows, step)
+    if tile.loop is not loop:
+        reach = extent_at_most(tile.loop.lb, tile.loop.ub)
+        if reach is None or reach > step:
+            return None
+    first, last, rows = rows_of(access, loop)
+    return Panel(access.base, first, last, rows, width, step // width) if rows > 0 else None
 
 
 def is_packing_legal(access: Access, loop: scf.ForOp, body: Body) -> bool:
@@ -116,98 +154,125 @@ def is_packing_legal(access: Access, loop: scf.ForOp, body: Body) -> bool:
     )
 
 
-def fits_on_the_stack(panels: Iterable[Panel], count: int, taken: int) -> bool:
+def fits_on_the_stack(panels: Iterable[Panel], taken: int) -> bool:
     """With the `taken` bytes of other loops, copies of `panels` leave a thread's stack alone."""
-    return taken + sum(panel_bytes(panel, count) for panel in panels) <= MAX_STACK_BYTES
+    return taken + sum(map(panel_bytes, panels)) <= MAX_STACK_BYTES
 
 
 # ---- profitability -----------------------------------------------------------------------------
 
 
-def panel_bytes(panel: Panel, count: int) -> int:
-    """What `count` panels take together."""
+def panel_bytes(panel: Panel) -> int:
+    """What a copy takes."""
     element: Attribute = memref_type(panel.matrix).get_element_type()
     width = element.bitwidth if isinstance(element, FixedBitwidthType) else 64
-    return panel.rows * panel.columns * count * max(8, width) // 8
+    return panel.rows * panel.columns * panel.tiles * max(8, width) // 8
 
 
-def is_packing_profitable(panel: Panel, count: int) -> bool:
-    """`count` panels together stay in a cache that is close."""
-    return panel_bytes(panel, count) <= MAX_PANEL_BYTES
+def is_packing_profitable(access: Access, loop: scf.ForOp, panel: Panel) -> bool:
+    """The copy stays in a cache that is close, and is read more than once there."""
+    return panel_bytes(panel) <= MAX_PANEL_BYTES and is_read_again(access, loop)
+
+
+def is_read_again(access: Access, loop: scf.ForOp) -> bool:
+    """A parallel loop inside `loop`, that of the rows, takes more iterations than it jams: the panel serves all."""
+    around = access.op.parent_op()
+    while isinstance(around, scf.ForOp) and around is not loop:
+        trips, jam = constant_trip_count(around), schedule_of(around).jam
+        others = is_parallel(around) and around.body.block.args[0] not in access.indices
+        if others and (trips is None or trips > (jam[0] if jam else 1)):
+            return True
+        around = around.parent_op()
+    return False
 
 
 # ---- the rewrite -------------------------------------------------------------------------------
 
 
-def packable(loop: scf.ForOp, count: int) -> Iterator[tuple[Access, Panel]]:
+def packable(loop: scf.ForOp) -> Iterator[tuple[Access, Panel]]:
     """The loads to redirect, each with its panel."""
     body = body_of(loop.body.block)
     for access in body.accesses:
         if is_packing_legal(access, loop, body):
             panel = panel_of(access, loop)
-            if panel is not None and is_packing_profitable(panel, count):
+            if panel is not None and is_packing_profitable(access, loop, panel):
                 yield access, panel
 
 
-def strip_mine(loop: scf.ForOp, count: int) -> IndexMath:
-    """Put `loop` inside a loop that takes `count` of its iterations at a time. Returns where to emit in
-    front of it."""
-    step = constant_of(loop.step)
-    assert step is not None
-    outside = IndexMath(before(loop))
-    body = Block(arg_types=(INDEX,))
-    around = scf.ForOp(loop.lb, loop.ub, outside.value(step * count), (), Region(body))
-    around.attributes[KIND] = loop.attributes[KIND]
-    outside.put(around)
-    inside = IndexMath(body.add_op)
-    end = inside.add(body.args[0], step * count)
-    extent = constant_extent(loop.lb, loop.ub)
-    if extent is None or extent % (step * count):
-        end = inside.minsi(end, outside.number(loop.ub))
-    loop.detach()
-    loop.operands = (body.args[0], inside.value(end), *loop.operands[2:])
-    body.add_ops((loop, scf.YieldOp()))
-    return IndexMath(before(loop))
+def at_start(loop: scf.ForOp) -> IndexMath:
+    """Emits at the start of an iteration."""
+    first = loop.body.block.first_op
+    assert first is not None
+    return IndexMath(before(first))
 
 
-def pack(panel: Panel, loop: scf.ForOp, count: int, math: IndexMath) -> SSAValue:
-    """Emit the copy of `count` panels in front of `loop`; returns the packed memory."""
-    columns = panel.columns * count
+def parallel_loop(
+    lower: SSAValue, upper: SSAValue, step: SSAValue, schedule: Schedule
+) -> tuple[scf.ForOp, IndexMath]:
+    """A loop without a body, and what emits into it."""
+    block = Block(arg_types=(INDEX,))
+    loop = scf.ForOp(lower, upper, step, (), Region(block))
+    loop.attributes[KIND] = StringAttr(PARALLEL)
+    set_schedule(loop, schedule)
+    return loop, IndexMath(block.add_op)
+
+
+def pack(panel: Panel, loop: scf.ForOp, whole: bool) -> SSAValue:
+    """Emit the copy at the start of `loop`; returns the packed memory. Each tile has all of its columns if
+    they are `whole`, else the last may lack some."""
+    math = at_start(loop)
     element: Attribute = memref_type(panel.matrix).get_element_type()
+    shape = (panel.tiles, panel.rows, panel.columns)
     alignment = IntegerAttr(ALIGNMENT, i64)
-    packed = math.insert(
-        memref.AllocaOp.get(element, alignment=alignment, shape=(panel.rows, columns))
-    )
-    row, column = (Block(arg_types=(INDEX,)) for _ in range(2))
-    inside = IndexMath(column.add_op)
-    value = inside.insert(memref.LoadOp.get(panel.matrix, (row.args[0], column.args[0])))
-    place = inside.value(inside.sub(column.args[0], loop.lb))
-    column.add_ops((memref.StoreOp.get(value, packed, (row.args[0], place)), scf.YieldOp()))
-    one = math.value(1)
-    copy = scf.ForOp(loop.lb, loop.ub, one, (), Region(column))
-    row.add_ops((copy, scf.YieldOp()))
-    rows = scf.ForOp(math.value(0), math.value(panel.rows), one, (), Region(row))
-    for each in (copy, rows):
-        each.attributes[KIND] = StringAttr(PARALLEL)
-    whole = constant_extent(loop.lb, loop.ub) == columns <= MAX_LANES
-    set_schedule(copy, Schedule(vector=columns if whole else panel.columns))
+    packed = math.insert(memref.AllocaOp.get(element, alignment=alignment, shape=shape))
+    start, width = loop.body.block.args[0], panel.columns
+    end = math.add(start, width * panel.tiles)
+    extent = constant_extent(loop.lb, loop.ub)
+    if extent is None or extent % (width * panel.tiles):
+        end = math.minsi(end, math.number(loop.ub))
+    count: Index = panel.rows
+    if panel.first is not None and panel.last is not None:
+        count = math.sub(math.number(panel.last), math.number(panel.first))
+    one, zero = math.value(1), math.value(0)
+    rows, in_rows = parallel_loop(zero, math.value(count), one, Schedule())
+    once = Schedule(unroll=panel.tiles if panel.tiles > 1 else 0)
+    tiles, in_tiles = parallel_loop(start, math.value(end), math.value(width), once)
+    row, tile = rows.body.block.args[0], tiles.body.block.args[0]
+    source = in_rows.value(in_rows.add(row, math.number(panel.first))) if panel.first else row
+    number = in_tiles.value(in_tiles.divui(in_tiles.sub(tile, start), width))
+    stop = in_tiles.add(tile, width)
+    stop = in_tiles.value(stop if whole else in_tiles.minsi(stop, math.value(end)))
+    columns, inside = parallel_loop(tile, stop, one, Schedule(vector=width))
+    column = columns.body.block.args[0]
+    value = inside.insert(memref.LoadOp.get(panel.matrix, (source, column)))
+    place = inside.value(inside.sub(column, tile))
+    inside.put(memref.StoreOp.get(value, packed, (number, row, place)))
+    inside.put(scf.YieldOp())
+    for emit, each in ((in_tiles, columns), (in_rows, tiles)):
+        emit.put(each)
+        emit.put(scf.YieldOp())
     math.put(rows)
     return packed
 
 
 class Places:
-    """Where a column lies in its panel: computed once, at the start of the loop over the columns."""
+    """Where an index lies in its panel: computed once, at the start of the loop that it belongs to."""
 
     def __init__(self) -> None:
-        self._known: dict[SSAValue, SSAValue] = {}
+        self._known: dict[tuple[SSAValue, SSAValue | None, int], SSAValue] = {}
 
-    def __call__(self, column: SSAValue, first: SSAValue) -> SSAValue:
-        """`column - first`; `column` is an induction variable."""
-        if column not in self._known:
-            assert isinstance(column, BlockArgument) and column.block.first_op is not None
-            math = IndexMath(before(column.block.first_op))
-            self._known[column] = math.value(math.sub(column, first))
-        return self._known[column]
+    def __call__(self, index: SSAValue, first: SSAValue | None, width: int = 1) -> SSAValue:
+        """`(index - first) / width`; `index` is an induction variable, `first` None is 0."""
+        key = (index, first, width)
+        if first is None and width == 1:
+            return index
+        if key not in self._known:
+            loop = loop_of(index)
+            assert loop is not None
+            math = at_start(loop)
+            distance = index if first is None else math.sub(index, math.number(first))
+            self._known[key] = math.value(math.divui(distance, width))
+        return self._known[key]
 
 
 class LoopPackPass(ModulePass):
@@ -224,20 +289,28 @@ class LoopPackPass(ModulePass):
 
     def _pack(self, loop: scf.ForOp, taken: int) -> int:
         """Pack for one loop; returns the bytes of stack that it takes."""
-        schedule = schedule_of(loop)
-        set_schedule(loop, schedule.without("pack"))
-        found = list(packable(loop, schedule.pack))
+        set_schedule(loop, schedule_of(loop).without("pack"))
+        found = list(packable(loop))
         panels = dict.fromkeys(panel for _, panel in found)
         if not found:
             refuse(loop, self.name, "nothing that the loops inside read again can be packed")
             return 0
-        if not fits_on_the_stack(panels, schedule.pack, taken):
+        if not fits_on_the_stack(panels, taken):
             refuse(loop, self.name, "the panels of this function would fill the stack")
             return 0
-        math = strip_mine(loop, schedule.pack)
-        packed = {panel: pack(panel, loop, schedule.pack, math) for panel in panels}
-        place = Places()
+        place, start = Places(), loop.body.block.args[0]
+        tiles = {access.op: tile_of(access, loop) for access, _ in found}
+        whole = all(
+            tile is not None
+            and constant_extent(tile.columns.lb, tile.columns.ub) == constant_of(tile.loop.step)
+            for tile in tiles.values()
+        )
+        packed = {panel: pack(panel, loop, whole) for panel in panels}
         for access, panel in found:
-            row, column = access.indices
-            access.op.operands = (packed[panel], row, place(column, loop.lb))
-        return sum(panel_bytes(panel, schedule.pack) for panel in panels)
+            tile = tiles[access.op]
+            assert tile is not None
+            (row, column), first = access.indices, tile.loop.body.block.args[0]
+            number = place(first, start, panel.columns)
+            where = (number, place(row, panel.first), place(column, first))
+            access.op.operands = (packed[panel], *where)
+        return sum(map(panel_bytes, panels))

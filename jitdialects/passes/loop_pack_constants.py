@@ -1,7 +1,7 @@
 """`loop-pack-constants`: lay out a constant matrix the way the loops that read it walk through it.
 
     func.func @f(%B: memref<784x500xf32> {tssa.constant = 0 : i64}) {
-      scf.for %jt = 0 to 496 step 16 { ... scf.for %j = %jt to %jt + 16 { memref.load %B[%k, %j] } } {pack = 4}
+      scf.for %jt = 0 to 496 step 16 { ... scf.for %j = %jt to %jt + 16 { memref.load %B[%k, %j] } } {pack = 1}
     ->
     func.func @f(%B: memref<32x784x16xf32> {tssa.constant = 0 : i64, loop.packed = 16 : i64}) {
       scf.for %jt = 0 to 496 step 16 { %p = %jt / 16
@@ -30,8 +30,7 @@ from jitdialects.analysis.bounds import constant_of
 from jitdialects.analysis.memory import Access, memref_type
 from jitdialects.dialects.constants import CONSTANT
 from jitdialects.dialects.loop import PACKED
-from jitdialects.passes.index_math import IndexMath, before
-from jitdialects.passes.loop_pack import Panel, Places, panel_of
+from jitdialects.passes.loop_pack import Panel, Places, panel_of, tile_of
 from jitdialects.passes.loop_rewrite import loops_innermost_first, schedule_of, set_schedule
 
 
@@ -61,7 +60,7 @@ def constant_function(matrix: SSAValue) -> FuncOp | None:
 
 
 def starts_at_a_panel(read: Read) -> bool:
-    """The loop takes whole panels, counted from column 0."""
+    """The loop takes whole panels, counted from column 0 (its step is a number of them)."""
     lower = constant_of(read.loop.lb)
     return lower is not None and lower >= 0 and lower % read.panel.columns == 0
 
@@ -110,18 +109,13 @@ def repack(matrix: SSAValue, reads: list[Read]) -> None:
     """Change the type of the argument, and every load."""
     columns = reads[0].panel.columns
     rows, width = memref_type(matrix).get_shape()
-    panels: dict[scf.ForOp, SSAValue] = {}
     place = Places()
     for read in reads:
-        iv = read.loop.body.block.args[0]
-        if read.loop not in panels:
-            first = read.loop.body.block.first_op
-            assert first is not None
-            math = IndexMath(before(first))
-            panels[read.loop] = math.value(math.divui(iv, columns))
-            set_schedule(read.loop, schedule_of(read.loop).without("pack"))
-        row, column = read.access.indices
-        read.access.op.operands = (matrix, panels[read.loop], row, place(column, iv))
+        set_schedule(read.loop, schedule_of(read.loop).without("pack"))
+        tile = tile_of(read.access, read.loop)
+        assert tile is not None
+        (row, column), first = read.access.indices, tile.loop.body.block.args[0]
+        read.access.op.operands = (matrix, place(first, None, columns), row, place(column, first))
     element: Attribute = memref_type(matrix).get_element_type()
     _change_argument(matrix, MemRefType(element, (-(-width // columns), rows, columns)), columns)
 

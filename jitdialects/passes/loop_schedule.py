@@ -8,7 +8,7 @@
 | the same, body of a few operations | also unrolled |
 | the same, two chunks of 16384 elements or more | chunks on several threads |
 | the same, a result of 4 MiB or more (and cheap, if the size is not static) | stored past the cache |
-| parallel axes around reductions with scalar accumulators (a matmul) | columns tiled to a register tile, rows jammed: 8 rows x 2 vectors (v4), 6 x 2 (v3), 2 x 1 (below: no FMA), and 4 x 2 for what such tiles leave over; one row: 16 vectors. Tiles of columns go outside, so that a panel of the right operand is used by all rows; where there are more rows than one tile has, the panel is packed |
+| parallel axes around reductions with scalar accumulators (a matmul) | columns tiled to a register tile, rows jammed: 8 rows x 2 vectors (v4), 6 x 2 (v3), 2 x 1 (below: no FMA), and 4 x 2 for what such tiles leave over; one row: 8 vectors. Tiles of columns go outside, so that a panel of the right operand is used by all rows; four tiles at a time, packed where there are more rows than one tile has |
 | the same, if nothing is shared between the columns (a sum over an axis that is not the last) | segments of rows of up to 16 KB, the column axis distributed over the loops inside |
 | the same as a matmul, but columns not next to each other | four columns jammed: independent chains hide the latency |
 | a reduction of up to 8 steps | unrolled |

@@ -10,6 +10,12 @@
     }
 
 The last axis is split, so that whole tiles need no masks; a ragged tile of another axis ends at the axis' bound.
+With `panel = 4` in the schedule, four whole tiles go together, a nest of their own between the two:
+
+    loop.nest (%i, %p) = (%c0, %c0) to (%m, %main) step (1, 64) ... schedule <order = [1, 0]> {
+      loop.nest (%jt) = (%p) to (min(%p + 64, %main)) step (16) ... {
+        loop.nest (%j) = (%jt) to (%jt + 16) ... schedule <vector = 16> { B } } }
+
 Parts that cannot be reached are not made. `order`, `pack`, and the `jam` of axes that are not tiled, stay on the
 outer nest, everything else goes to the inner one. Only parallel axes are tiled, since axes that are not move
 outside those that are. Sizes come from the schedule of a nest, or from the option `sizes`.
@@ -82,14 +88,46 @@ def tile(nest: NestOp, sizes: Sequence[int]) -> None:
         choices = [[*chosen, part] for chosen in choices for part in parts]
     bodies = [nest.body.clone() for _ in choices[1:]] + [nest.detach_region(nest.body)]
     for parts, body in zip(choices, bodies, strict=True):
-        put_tiled(nest, sizes, parts, body, math)
+        tiles = put_tiled(nest, sizes, parts, body, math)
+        panel = nest_schedule(nest).panel
+        if panel and tiles is not None and not parts[-1].ragged:
+            group(tiles, panel)
     Rewriter.erase_op(nest)
+
+
+def group(tiles: NestOp, count: int) -> None:
+    """Let `count` steps of the last axis be a nest of their own, inside a nest that takes so many at a time."""
+    math = IndexMath(before(tiles))
+    body = tiles.detach_region(tiles.body)
+    block = Block(arg_types=[IndexType()] * tiles.rank)
+    for old, new in zip(tuple(body.block.args), block.args, strict=True):
+        new.name_hint = old.name_hint
+        if new is not block.args[-1]:
+            old.replace_all_uses_with(new)
+            body.block.erase_arg(old)
+    last, steps = block.args[-1], tiles.step_values
+    inside = IndexMath(block.add_op)
+    end = inside.add(last, count * steps[-1])
+    extent = constant_extent(tiles.lower[-1], tiles.upper[-1])
+    if extent is None or extent % (count * steps[-1]):
+        end = inside.minsi(end, math.number(tiles.upper[-1]))
+    block.add_op(NestOp([last], [inside.value(end)], steps[-1:], tiles.kind_names[-1:], body))
+    groups = NestOp(
+        tiles.lower,
+        tiles.upper,
+        (*steps[:-1], count * steps[-1]),
+        tiles.kind_names,
+        Region(block),
+        nest_schedule(tiles),
+    )
+    Rewriter.replace_op(tiles, groups, ())
 
 
 def put_tiled(
     nest: NestOp, sizes: Sequence[int], parts: Sequence[Part], body: Region, math: IndexMath
-) -> None:
-    """The nest over the tiles of `parts` around the nest over their points; `body` is used up."""
+) -> NestOp | None:
+    """The nest over the tiles of `parts` around the nest over their points; `body` is used up. Returns the
+    former, None if there is one tile only."""
     schedule = nest_schedule(nest)
     inner = [axis for axis, size in enumerate(sizes) if size]
     outer = [axis for axis, size in enumerate(sizes) if not size or needs_tiles(nest, axis, size)]
@@ -111,7 +149,7 @@ def put_tiled(
     points = _nest(nest, inner, lower, upper, None, body, _inner_schedule(schedule, inner))
     if not outer:
         math.put(points)
-        return
+        return None
     block.add_op(points)
     tiles = _nest(
         nest,
@@ -123,6 +161,7 @@ def put_tiled(
         _outer_schedule(schedule, inner, outer),
     )
     math.put(tiles)
+    return tiles
 
 
 def _nest(
@@ -144,7 +183,8 @@ def _inner_schedule(schedule: Schedule, inner: Sequence[int]) -> Schedule:
     jam = tuple(schedule.jam[axis] for axis in inner) if schedule.jam else ()
     jams = any(copies > 1 for copies in jam)
     rest = schedule.rest if jams else 0
-    return replace(schedule, tile=(), order=(), jam=jam if jams else (), rest=rest, pack=0)
+    jam = jam if jams else ()
+    return replace(schedule, tile=(), order=(), jam=jam, rest=rest, panel=0, pack=0)
 
 
 def _outer_schedule(schedule: Schedule, inner: Sequence[int], outer: Sequence[int]) -> Schedule:

@@ -39,14 +39,13 @@ _known: weakref.WeakValueDictionary[tuple[int, int], LaidOut] = weakref.WeakValu
 
 
 def laid_out(source: Array, tile: int) -> LaidOut:
-    """A C-contiguous constant in the layout that `tile` names; 0: as it is, without a copy if it starts at a
-    cache line (a vector across two lines is read twice)."""
-    if not tile and source.ctypes.data % ALIGNMENT == 0:
+    """A C-contiguous constant in the layout that `tile` names; 0: as it is, without a copy."""
+    if not tile:
         return LaidOut(source, source)
     key = id(source), tile
     found = _known.get(key)
     if found is None:
-        found = _known[key] = LaidOut(source, packed(source, tile) if tile else aligned(source))
+        found = _known[key] = LaidOut(source, packed(source, tile))
     return found
 
 
@@ -59,13 +58,6 @@ def packed(matrix: Array, tile: int) -> Array:
     out[:whole] = panels.transpose(1, 0, 2)
     if rest:
         out[whole, :, :rest] = matrix[:, whole * tile :]
-    return out
-
-
-def aligned(source: Array) -> Array:
-    """A copy of `source` that starts at a cache line."""
-    out = _aligned_zeros(source.shape, source.dtype)
-    out[...] = source
     return out
 
 

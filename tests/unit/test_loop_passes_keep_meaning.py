@@ -147,7 +147,19 @@ def matmul(m: int, k: int, n: int, static: bool) -> str:
 @pytest.mark.parametrize("static", [True, False])
 @pytest.mark.parametrize(
     ("m", "k", "n"),
-    [(1, 3, 10), (7, 6, 9), (3, 2, 33), (9, 1, 16), (2, 0, 5), (0, 4, 4), (5, 6, 1), (4, 3, 0)],
+    [
+        *(
+            (1, 3, 10),
+            (7, 6, 9),
+            (3, 2, 33),
+            (9, 1, 16),
+            (2, 0, 5),
+            (0, 4, 4),
+            (5, 6, 1),
+            (4, 3, 0),
+        ),
+        *((11, 2, 83), (13, 6, 150)),  # several panels of several tiles
+    ],
 )
 def test_matmul(features: str, static: bool, m: int, k: int, n: int) -> None:
     def arguments() -> list:
@@ -553,7 +565,7 @@ def test_vectorize_does_not_divide_by_lanes_that_do_not_exist() -> None:
 
 
 @pytest.mark.parametrize("features", LEVELS)
-@pytest.mark.parametrize("n", [10, 16, 37, 64])
+@pytest.mark.parametrize("n", [10, 16, 37, 64, 85])
 def test_a_constant_matrix_packed_by_the_caller(features: str, n: int) -> None:
     k, m = 12, 9
     text = MATMUL.format(m="?", k=k, n=n, M="%m", N="%n")

@@ -24,7 +24,7 @@ func.func @panels_of_eight_columns(%B: memref<40x50xf32> {tssa.constant = 3 : i6
         memref.store %x, %C[%i, %j] : memref<?x50xf32>
       }
     }
-  } {loop.kind = "parallel", loop.schedule = #loop.schedule<pack = 4>}
+  } {loop.kind = "parallel", loop.schedule = #loop.schedule<pack = 1>}
   func.return
 }
 
@@ -46,7 +46,7 @@ func.func @do_not_pack_other_arguments(%B: memref<40x50xf32> , %C: memref<?x50xf
         memref.store %x, %C[%i, %j] : memref<?x50xf32>
       }
     }
-  } {loop.kind = "parallel", loop.schedule = #loop.schedule<pack = 4>}
+  } {loop.kind = "parallel", loop.schedule = #loop.schedule<pack = 1>}
   func.return
 }
 
@@ -68,7 +68,7 @@ func.func @do_not_pack_what_is_used_otherwise(%B: memref<40x50xf32> {tssa.consta
         memref.store %x, %C[%i, %j] : memref<?x50xf32>
       }
     }
-  } {loop.kind = "parallel", loop.schedule = #loop.schedule<pack = 4>}
+  } {loop.kind = "parallel", loop.schedule = #loop.schedule<pack = 1>}
   %y = memref.load %B[%c0, %c0] : memref<40x50xf32>
   memref.store %y, %C[%c0, %c0] : memref<?x50xf32>
   func.return
@@ -92,7 +92,7 @@ func.func @do_not_pack_from_within_a_panel(%B: memref<40x50xf32> {tssa.constant 
         memref.store %x, %C[%i, %j] : memref<?x50xf32>
       }
     }
-  } {loop.kind = "parallel", loop.schedule = #loop.schedule<pack = 4>}
+  } {loop.kind = "parallel", loop.schedule = #loop.schedule<pack = 1>}
   func.return
 }
 
@@ -136,7 +136,7 @@ func.func @do_not_pack_unknown_widths(%B: memref<40x?xf32> {tssa.constant = 3 : 
         memref.store %x, %C[%i, %j] : memref<?x50xf32>
       }
     }
-  } {loop.kind = "parallel", loop.schedule = #loop.schedule<pack = 4>}
+  } {loop.kind = "parallel", loop.schedule = #loop.schedule<pack = 1>}
   func.return
 }
 
@@ -158,7 +158,7 @@ func.func @do_not_pack_twice(%B: memref<40x50xf32> {loop.packed = 8 : i64, tssa.
         memref.store %x, %C[%i, %j] : memref<?x50xf32>
       }
     }
-  } {loop.kind = "parallel", loop.schedule = #loop.schedule<pack = 4>}
+  } {loop.kind = "parallel", loop.schedule = #loop.schedule<pack = 1>}
   func.return
 }
 
@@ -177,13 +177,13 @@ func.func @do_not_pack_for_two_widths(%B: memref<40x50xf32> {tssa.constant = 3 :
       %x = memref.load %B[%c1, %j] : memref<40x50xf32>
       memref.store %x, %C[%c0, %j] : memref<?x50xf32>
     }
-  } {loop.schedule = #loop.schedule<pack = 4>}
+  } {loop.schedule = #loop.schedule<pack = 1>}
   scf.for %t = %c0 to %c48 step %c4 {
     %e = arith.addi %t, %c4 : index
     scf.for %j = %t to %e step %c1 {
       %x = memref.load %B[%c1, %j] : memref<40x50xf32>
       memref.store %x, %C[%c1, %j] : memref<?x50xf32>
     }
-  } {loop.schedule = #loop.schedule<pack = 4>}
+  } {loop.schedule = #loop.schedule<pack = 1>}
   func.return
 }

@@ -1,36 +1,152 @@
 // RUN: jit-opt %s -p loop-pack | filecheck %s
 
-// CHECK-LABEL: func.func @pack_the_panels_of_two_tiles
-// CHECK:         scf.for %[[P:.*]] = %c0 to %n step %{{.*}} {
-// CHECK:           %[[FULL:.*]] = arith.addi %[[P]], %{{.*}} : index
-// CHECK-NEXT:      %[[END:.*]] = arith.minsi %[[FULL]], %n : index
-// CHECK-NEXT:      %[[PANEL:.*]] = memref.alloca() {alignment = 64 : i64} : memref<40x16xf32>
+// CHECK-LABEL: func.func @pack_two_tiles_at_a_time
+// CHECK:         scf.for %[[P:.*]] = %c0 to %n step %c16 {
+// CHECK:           %[[PANEL:.*]] = memref.alloca() {alignment = 64 : i64} : memref<2x40x8xf32>
+// CHECK:           %[[END:.*]] = arith.minsi %{{.*}}, %n : index
 // CHECK:           scf.for %[[R:.*]] = %{{.*}} to %{{.*}} step %{{.*}} {
-// CHECK-NEXT:        scf.for %[[COL:.*]] = %[[P]] to %[[END]] step %{{.*}} {
-// CHECK-NEXT:          %[[V:.*]] = memref.load %B[%[[R]], %[[COL]]] : memref<40x?xf32>
-// CHECK-NEXT:          %[[AT:.*]] = arith.subi %[[COL]], %[[P]] : index
-// CHECK-NEXT:          memref.store %[[V]], %[[PANEL]][%[[R]], %[[AT]]] : memref<40x16xf32>
-// CHECK-NEXT:        } {loop.kind = "parallel", loop.schedule = #loop.schedule<vector = 8>}
-// CHECK:           scf.for %t = %[[P]] to %[[END]] step %c8 {
-// CHECK:             scf.for %i
-// CHECK-NEXT:          scf.for %j = %t
-// CHECK-NEXT:            %[[AT:.*]] = arith.subi %j, %[[P]] : index
-// CHECK-NEXT:            %x = memref.load %[[PANEL]][%k, %[[AT]]] : memref<40x16xf32>
-func.func @pack_the_panels_of_two_tiles(%B: memref<40x?xf32>, %C: memref<?x?xf32>, %m: index, %n: index) attributes {loop.noalias} {
+// CHECK-NEXT:        scf.for %[[T:.*]] = %[[P]] to %[[END]] step %{{.*}} {
+// CHECK-NEXT:          %[[DISTANCE:.*]] = arith.subi %[[T]], %[[P]] : index
+// CHECK:               %[[NUMBER:.*]] = arith.divui %[[DISTANCE]], %{{.*}} : index
+// CHECK:               %[[STOP:.*]] = arith.minsi %{{.*}}, %[[END]] : index
+// CHECK:               scf.for %[[COL:.*]] = %[[T]] to %[[STOP]] step %{{.*}} {
+// CHECK-NEXT:            %[[V:.*]] = memref.load %B[%[[R]], %[[COL]]] : memref<40x?xf32>
+// CHECK-NEXT:            %[[AT:.*]] = arith.subi %[[COL]], %[[T]] : index
+// CHECK-NEXT:            memref.store %[[V]], %[[PANEL]][%[[NUMBER]], %[[R]], %[[AT]]] : memref<2x40x8xf32>
+// CHECK-NEXT:          } {loop.kind = "parallel", loop.schedule = #loop.schedule<vector = 8>}
+// CHECK-NEXT:        } {loop.kind = "parallel", loop.schedule = #loop.schedule<unroll = 2>}
+// CHECK:           scf.for %i
+// CHECK:             scf.for %t = %[[P]] to
+// CHECK-NEXT:          %[[DISTANCE:.*]] = arith.subi %t, %[[P]] : index
+// CHECK:               %[[NUMBER:.*]] = arith.divui %[[DISTANCE]], %{{.*}} : index
+// CHECK:               scf.for %j = %t
+// CHECK-NEXT:            %[[AT:.*]] = arith.subi %j, %t : index
+// CHECK-NEXT:            %x = memref.load %[[PANEL]][%[[NUMBER]], %k, %[[AT]]] : memref<2x40x8xf32>
+func.func @pack_two_tiles_at_a_time(%B: memref<40x?xf32>, %C: memref<?x?xf32>, %m: index, %n: index) attributes {loop.noalias} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c8 = arith.constant 8 : index
+  %c16 = arith.constant 16 : index
+  %k = arith.constant 5 : index
+  scf.for %p = %c0 to %n step %c16 {
+    %p16 = arith.addi %p, %c16 : index
+    %q = arith.minsi %p16, %n : index
+    scf.for %i = %c0 to %m step %c1 {
+      scf.for %t = %p to %q step %c8 {
+        %t8 = arith.addi %t, %c8 : index
+        %e = arith.minsi %t8, %n : index
+        scf.for %j = %t to %e step %c1 {
+          %x = memref.load %B[%k, %j] : memref<40x?xf32>
+          memref.store %x, %C[%i, %j] : memref<?x?xf32>
+        }
+      }
+    } {loop.kind = "parallel"}
+  } {loop.kind = "parallel", loop.schedule = #loop.schedule<pack = 1>}
+  func.return
+}
+
+// Of the rows, those that an inner loop reads.
+// CHECK-LABEL: func.func @pack_a_block_of_rows
+// CHECK:         scf.for %t = %c0 to %c32 step %c8 {
+// CHECK:           %[[PANEL:.*]] = memref.alloca() {alignment = 64 : i64} : memref<1x5x8xf32>
+// CHECK:           %[[COUNT:.*]] = arith.subi %last, %first : index
+// CHECK:           scf.for %[[R:.*]] = %{{.*}} to %[[COUNT]] step
+// CHECK:             %[[ROW:.*]] = arith.addi %[[R]], %first : index
+// CHECK:               memref.load %B[%[[ROW]], %{{.*}}] : memref<?x?xf32>
+// CHECK:           scf.for %k = %first to %last step %c1 {
+// CHECK-NEXT:        %[[K:.*]] = arith.subi %k, %first : index
+// CHECK-NEXT:        %x = memref.load %[[PANEL]][%{{.*}}, %[[K]], %{{.*}}] : memref<1x5x8xf32>
+func.func @pack_a_block_of_rows(%B: memref<?x?xf32>, %C: memref<?x?xf32>, %m: index, %K: index, %first: index) attributes {loop.noalias} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c5 = arith.constant 5 : index
+  %c8 = arith.constant 8 : index
+  %c32 = arith.constant 32 : index
+  %first5 = arith.addi %first, %c5 : index
+  %last = arith.minsi %first5, %K : index
+  scf.for %t = %c0 to %c32 step %c8 {
+    %e = arith.addi %t, %c8 : index
+    scf.for %i = %c0 to %m step %c1 {
+      scf.for %j = %t to %e step %c1 {
+        scf.for %k = %first to %last step %c1 {
+          %x = memref.load %B[%k, %j] : memref<?x?xf32>
+          memref.store %x, %C[%i, %j] : memref<?x?xf32>
+        }
+      }
+    } {loop.kind = "parallel"}
+  } {loop.kind = "parallel", loop.schedule = #loop.schedule<pack = 1>}
+  func.return
+}
+
+// All rows are in one group: each element is read once.
+// CHECK-LABEL: func.func @do_not_pack_what_is_read_once
+// CHECK-NOT:     memref.alloca
+// CHECK:         loop.remark = "loop-pack: nothing that the loops inside read again can be packed"
+func.func @do_not_pack_what_is_read_once(%B: memref<40x?xf32>, %C: memref<?x?xf32>, %m: index, %n: index) attributes {loop.noalias} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c8 = arith.constant 8 : index
+  %c4 = arith.constant 4 : index
   %k = arith.constant 5 : index
   scf.for %t = %c0 to %n step %c8 {
     %t8 = arith.addi %t, %c8 : index
     %e = arith.minsi %t8, %n : index
-    scf.for %i = %c0 to %m step %c1 {
+    scf.for %i = %c0 to %c4 step %c1 {
       scf.for %j = %t to %e step %c1 {
         %x = memref.load %B[%k, %j] : memref<40x?xf32>
         memref.store %x, %C[%i, %j] : memref<?x?xf32>
       }
-    }
-  } {loop.kind = "parallel", loop.schedule = #loop.schedule<pack = 2>}
+    } {loop.kind = "parallel", loop.schedule = #loop.schedule<jam = [6]>}
+  } {loop.kind = "parallel", loop.schedule = #loop.schedule<pack = 1>}
+  func.return
+}
+
+// Three columns at a time are no whole number of tiles in eight.
+// CHECK-LABEL: func.func @do_not_pack_tiles_that_do_not_fit
+// CHECK-NOT:     memref.alloca
+// CHECK:         loop.remark = "loop-pack: nothing that the loops inside read again can be packed"
+func.func @do_not_pack_tiles_that_do_not_fit(%B: memref<40x?xf32>, %C: memref<?x?xf32>, %m: index, %n: index) attributes {loop.noalias} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c3 = arith.constant 3 : index
+  %c8 = arith.constant 8 : index
+  %k = arith.constant 5 : index
+  scf.for %p = %c0 to %n step %c8 {
+    %p8 = arith.addi %p, %c8 : index
+    scf.for %i = %c0 to %m step %c1 {
+      scf.for %t = %p to %p8 step %c3 {
+        %e = arith.addi %t, %c3 : index
+        scf.for %j = %t to %e step %c1 {
+          %x = memref.load %B[%k, %j] : memref<40x?xf32>
+          memref.store %x, %C[%i, %j] : memref<?x?xf32>
+        }
+      }
+    } {loop.kind = "parallel"}
+  } {loop.kind = "parallel", loop.schedule = #loop.schedule<pack = 1>}
+  func.return
+}
+
+// Tiles go on where the panel ends.
+// CHECK-LABEL: func.func @do_not_pack_tiles_beyond_the_panel
+// CHECK-NOT:     memref.alloca
+// CHECK:         loop.remark = "loop-pack: nothing that the loops inside read again can be packed"
+func.func @do_not_pack_tiles_beyond_the_panel(%B: memref<40x?xf32>, %C: memref<?x?xf32>, %m: index, %n: index) attributes {loop.noalias} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c4 = arith.constant 4 : index
+  %c8 = arith.constant 8 : index
+  %k = arith.constant 5 : index
+  scf.for %p = %c0 to %n step %c8 {
+    scf.for %i = %c0 to %m step %c1 {
+      scf.for %t = %p to %n step %c4 {
+        %e = arith.addi %t, %c4 : index
+        scf.for %j = %t to %e step %c1 {
+          %x = memref.load %B[%k, %j] : memref<40x?xf32>
+          memref.store %x, %C[%i, %j] : memref<?x?xf32>
+        }
+      }
+    } {loop.kind = "parallel"}
+  } {loop.kind = "parallel", loop.schedule = #loop.schedule<pack = 1>}
   func.return
 }
 
@@ -52,8 +168,8 @@ func.func @do_not_pack_what_is_written(%B: memref<40x?xf32>, %C: memref<?x?xf32>
         memref.store %x, %B[%k, %j] : memref<40x?xf32>
         memref.store %x, %C[%i, %j] : memref<?x?xf32>
       }
-    }
-  } {loop.kind = "parallel", loop.schedule = #loop.schedule<pack = 2>}
+    } {loop.kind = "parallel"}
+  } {loop.kind = "parallel", loop.schedule = #loop.schedule<pack = 1>}
   func.return
 }
 
@@ -74,8 +190,8 @@ func.func @do_not_pack_what_may_be_written(%B: memref<40x?xf32>, %C: memref<?x?x
         %x = memref.load %B[%k, %j] : memref<40x?xf32>
         memref.store %x, %C[%i, %j] : memref<?x?xf32>
       }
-    }
-  } {loop.kind = "parallel", loop.schedule = #loop.schedule<pack = 2>}
+    } {loop.kind = "parallel"}
+  } {loop.kind = "parallel", loop.schedule = #loop.schedule<pack = 1>}
   func.return
 }
 
@@ -96,8 +212,8 @@ func.func @do_not_pack_unknown_numbers_of_rows(%B: memref<?x?xf32>, %C: memref<?
         %x = memref.load %B[%k, %j] : memref<?x?xf32>
         memref.store %x, %C[%i, %j] : memref<?x?xf32>
       }
-    }
-  } {loop.kind = "parallel", loop.schedule = #loop.schedule<pack = 2>}
+    } {loop.kind = "parallel"}
+  } {loop.kind = "parallel", loop.schedule = #loop.schedule<pack = 1>}
   func.return
 }
 
@@ -118,8 +234,8 @@ func.func @do_not_pack_strided_matrices(%B: memref<40x?xf32, strided<[?, ?]>>, %
         %x = memref.load %B[%k, %j] : memref<40x?xf32, strided<[?, ?]>>
         memref.store %x, %C[%i, %j] : memref<?x?xf32>
       }
-    }
-  } {loop.kind = "parallel", loop.schedule = #loop.schedule<pack = 2>}
+    } {loop.kind = "parallel"}
+  } {loop.kind = "parallel", loop.schedule = #loop.schedule<pack = 1>}
   func.return
 }
 
@@ -140,8 +256,8 @@ func.func @do_not_pack_other_columns(%B: memref<40x?xf32>, %C: memref<?x?xf32>, 
         %x = memref.load %B[%k, %j] : memref<40x?xf32>
         memref.store %x, %C[%i, %j] : memref<?x?xf32>
       }
-    }
-  } {loop.kind = "parallel", loop.schedule = #loop.schedule<pack = 2>}
+    } {loop.kind = "parallel"}
+  } {loop.kind = "parallel", loop.schedule = #loop.schedule<pack = 1>}
   func.return
 }
 
@@ -162,8 +278,8 @@ func.func @do_not_pack_columns_beyond_the_tile(%B: memref<40x?xf32>, %C: memref<
         %x = memref.load %B[%k, %j] : memref<40x?xf32>
         memref.store %x, %C[%i, %j] : memref<?x?xf32>
       }
-    }
-  } {loop.kind = "parallel", loop.schedule = #loop.schedule<pack = 2>}
+    } {loop.kind = "parallel"}
+  } {loop.kind = "parallel", loop.schedule = #loop.schedule<pack = 1>}
   func.return
 }
 
@@ -184,8 +300,8 @@ func.func @do_not_pack_every_other_column(%B: memref<40x?xf32>, %C: memref<?x?xf
         %x = memref.load %B[%k, %j] : memref<40x?xf32>
         memref.store %x, %C[%i, %j] : memref<?x?xf32>
       }
-    }
-  } {loop.kind = "parallel", loop.schedule = #loop.schedule<pack = 2>}
+    } {loop.kind = "parallel"}
+  } {loop.kind = "parallel", loop.schedule = #loop.schedule<pack = 1>}
   func.return
 }
 
@@ -206,8 +322,8 @@ func.func @do_not_pack_single_rows(%B: memref<40xf32>, %C: memref<?x?xf32>, %m: 
         %x = memref.load %B[%k] : memref<40xf32>
         memref.store %x, %C[%i, %j] : memref<?x?xf32>
       }
-    }
-  } {loop.kind = "parallel", loop.schedule = #loop.schedule<pack = 2>}
+    } {loop.kind = "parallel"}
+  } {loop.kind = "parallel", loop.schedule = #loop.schedule<pack = 1>}
   func.return
 }
 
@@ -228,8 +344,8 @@ func.func @do_not_pack_large_panels(%B: memref<65536x?xf32>, %C: memref<?x?xf32>
         %x = memref.load %B[%k, %j] : memref<65536x?xf32>
         memref.store %x, %C[%i, %j] : memref<?x?xf32>
       }
-    }
-  } {loop.kind = "parallel", loop.schedule = #loop.schedule<pack = 2>}
+    } {loop.kind = "parallel"}
+  } {loop.kind = "parallel", loop.schedule = #loop.schedule<pack = 1>}
   func.return
 }
 

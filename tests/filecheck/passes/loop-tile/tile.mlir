@@ -21,6 +21,26 @@ func.func @whole_and_ragged_tiles(%out: memref<?x?xf32>, %x: f32, %m: index, %n:
   func.return
 }
 
+// Four whole tiles are a nest of their own: for each row, before the next four. What is left over is one tile.
+// CHECK-LABEL: func.func @panels_of_four_tiles
+// CHECK:         loop.nest (%i, %[[P:.*]]) = (%c0, %{{.*}}) to (%m, %[[MAIN:.*]]) step (1, 64) kinds [parallel, parallel] schedule <order = [1, 0], jam = [6, 1], pack = 1> {
+// CHECK:           %[[FULL:.*]] = arith.addi %[[P]], %{{.*}} : index
+// CHECK-NEXT:      %[[LAST:.*]] = arith.minsi %[[FULL]], %[[MAIN]] : index
+// CHECK-NEXT:      loop.nest (%[[T:.*]]) = (%[[P]]) to (%[[LAST]]) step (16) kinds [parallel] {
+// CHECK:             loop.nest (%[[J:.*]]) = (%[[T]]) to (%{{.*}}) step (1) kinds [parallel] schedule <vector = 16> {
+// CHECK-NEXT:          memref.store %x, %out[%i, %[[J]]] : memref<?x?xf32>
+// CHECK:         loop.nest (%[[I:.*]], %[[JT:.*]]) = (%c0, %[[MAIN]]) to (%m, %n) step (1, 16) kinds [parallel, parallel] schedule <order = [1, 0], jam = [6, 1], pack = 1> {
+// CHECK:           loop.nest (%{{.*}}) = (%[[JT]])
+// CHECK-NOT:       loop.nest
+// CHECK:         func.return
+func.func @panels_of_four_tiles(%out: memref<?x?xf32>, %x: f32, %m: index, %n: index) {
+  %c0 = arith.constant 0 : index
+  loop.nest (%i, %j) = (%c0, %c0) to (%m, %n) step (1, 1) kinds [parallel, parallel] schedule <tile = [0, 16], order = [1, 0], vector = 16, jam = [6, 1], panel = 4, pack = 1> {
+    memref.store %x, %out[%i, %j] : memref<?x?xf32>
+  }
+  func.return
+}
+
 // A size that divides leaves no ragged tile, and no axis is left outside that has one tile only.
 // CHECK-LABEL: func.func @tiles_that_divide
 // CHECK:         loop.nest (%i) = (%{{.*}}) to (%{{.*}}) step (4) kinds [parallel] {
