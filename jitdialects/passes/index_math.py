@@ -100,11 +100,6 @@ class IndexMath:
             return left % right
         return 0 if right == 1 else self._binary(arith.RemUIOp, left, right)
 
-    def maxsi(self, left: Index, right: Index) -> Index:
-        if isinstance(left, int) and isinstance(right, int):
-            return max(left, right)
-        return self._binary(arith.MaxSIOp, left, right)
-
     def lookup(self, table: Sequence[int], index: Index) -> Index:
         """`table[index]`, for a table of few small numbers: a shift of all of them in one."""
         if isinstance(index, int):
