@@ -8,6 +8,7 @@ synchronisation, or captured under `jd.jit`. What is not in the table but exactl
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from math import e, inf, nan, pi
 from typing import Protocol, cast
@@ -61,6 +62,7 @@ __all__ = [
     "float32",
     "float64",
     "full",
+    "gelu",
     "greater",
     "greater_equal",
     "inf",
@@ -73,6 +75,7 @@ __all__ = [
     "logical_and",
     "logical_not",
     "logical_or",
+    "logsumexp",
     "matmul",
     "matrix_transpose",
     "max",
@@ -90,12 +93,16 @@ __all__ = [
     "permute_dims",
     "pi",
     "prod",
+    "reciprocal",
     "relu",
     "reshape",
     "right_shift",
+    "rsqrt",
     "sigmoid",
+    "silu",
     "softmax",
     "sqrt",
+    "square",
     "std",
     "subtract",
     "sum",
@@ -285,6 +292,50 @@ def clip(x: object, /, min: object = None, max: object = None) -> Array:
 def relu(x: object, /) -> Array:
     """`maximum(x, 0)`."""
     return maximum(x, 0)
+
+
+def square(x: object, /) -> Array:
+    """`x * x`."""
+    return multiply(x, x)
+
+
+def reciprocal(x: object, /) -> Array:
+    """`1 / x`."""
+    return divide(1, x)
+
+
+def rsqrt(x: object, /) -> Array:
+    """`1 / sqrt(x)`, two roundings."""
+    return divide(1, sqrt(x))
+
+
+def silu(x: object, /) -> Array:
+    """`x * sigmoid(x)`."""
+    return multiply(x, sigmoid(x))
+
+
+def gelu(x: object, /, approximate: bool = True) -> Array:
+    """`x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x**3)))`, or, not approximate, `x / 2 * (1 + erf(x / sqrt(2)))`.
+
+    Far below zero 1 + tanh and 1 + erf cancel: results there are near in absolute terms only.
+    """
+    if approximate:
+        cubic = add(x, multiply(0.044715, multiply(x, multiply(x, x))))
+        inner = tanh(multiply(math.sqrt(2 / pi), cubic))
+    else:
+        inner = erf(multiply(x, math.sqrt(0.5)))
+    return multiply(multiply(0.5, x), add(1, inner))
+
+
+def logsumexp(x: object, /, axis: Axis = None, *, keepdims: bool = False) -> Array:
+    """log(sum(exp(x))) over the axes named: max, subtract, exp, sum, log, add; where max is infinite, without it."""
+    most = _finite_or_zero(max(x, axis, keepdims=True))
+    peak = _finite_or_zero(max(x, axis, keepdims=keepdims))
+    return add(log(sum(exp(subtract(x, most)), axis, keepdims=keepdims)), peak)
+
+
+def _finite_or_zero(x: Array) -> Array:
+    return where(less(abs(x), inf), x, 0)
 
 
 def softmax(x: object, /, axis: Axis = -1) -> Array:

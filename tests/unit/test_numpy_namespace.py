@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import subprocess
 import sys
 from itertools import product
@@ -323,3 +324,30 @@ def test_the_example_in_the_docs_does_what_it_says() -> None:
         [sys.executable, "-c", example], check=False, capture_output=True, text=True, timeout=120
     )
     assert done.stdout.strip() == example.rstrip().rsplit("# ", 1)[1], done.stderr
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_compositions_of_elementary_functions(dtype: str) -> None:
+    x = np.linspace(-4, 4, 60).astype(dtype).reshape(3, 20)
+    eps = 40 * np.finfo(dtype).eps
+    erf = np.vectorize(math.erf)(x / math.sqrt(2))
+    smooth = np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))
+    sums = np.log(np.exp(x).sum(-1, keepdims=True))
+    for got, want in (
+        (jnp.gelu(x), x / 2 * (1 + smooth)),
+        (jnp.gelu(x, approximate=False), x / 2 * (1 + erf)),
+        (jnp.silu(x), x / (1 + np.exp(-x))),
+        (jnp.square(x), x * x),
+        (jnp.reciprocal(x), 1 / x),
+        (jnp.rsqrt(jnp.abs(x)), 1 / np.sqrt(np.abs(x))),
+        (jnp.logsumexp(x, axis=-1, keepdims=True), sums),
+        (jnp.logsumexp(x, axis=-1), sums[:, 0]),
+    ):
+        assert got.dtype == dtype and got.shape == want.shape
+        np.testing.assert_allclose(np.asarray(got), want, rtol=eps, atol=eps)
+
+
+def test_logsumexp_of_infinities() -> None:
+    x = np.array([[-np.inf, -np.inf], [np.inf, 0], [800, 800]], np.float32)
+    got = np.asarray(jnp.logsumexp(x, axis=-1))
+    np.testing.assert_allclose(got, [-np.inf, np.inf, 800 + math.log(2)], rtol=1e-6)
