@@ -36,6 +36,9 @@ from jitdialects.frontends.recorder import (
 from jitdialects.frontends.stages import stage_text
 from jitdialects.frontends.structure import LEAF, Structure, flatten, unflatten
 from jitdialects.frontends.tracer import TracedValue, Tracer
+from jitdialects.runtime import callables
+from jitdialects.runtime.cache import CacheEntry
+from jitdialects.runtime.callables import Stub, StubCallable
 from jitdialects.runtime.dispatch import type_of
 from jitdialects.runtime.policy import Policy
 from jitdialects.runtime.profile import ShapeHistory
@@ -64,6 +67,24 @@ class Capture:
     weak: tuple[bool, ...]
     constants: dict[int, object]
     hoisted: tuple[Argument, ...]
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether the program's arguments are those of a call, and its results one array or a tuple."""
+        flat = self.structure is LEAF or (
+            self.structure[0] == "tuple"
+            and all(part is LEAF for part in cast(Sequence[object], self.structure[1]))
+        )
+        return flat and not self.constants and not self.hoisted
+
+    def stub(self, vm: VM, entry: CacheEntry) -> Stub:
+        """The stub of compiled code, for calls of this capture."""
+        profile = vm.functions["main"].profile
+
+        def served(calls: int) -> None:
+            profile.served += calls
+
+        return Stub(entry, served, self.structure is not LEAF, vm.pool)
 
     def run(self, vm: VM, arguments: Sequence[Argument], *, as_arrays: bool) -> object:
         """Run the program and put its results together."""
@@ -150,8 +171,11 @@ def _plain_key(args: tuple[object, ...]) -> tuple[object, ...]:
     return tuple([(a.dtype, a.ndim) if type(a) is np.ndarray else type(a) for a in args])
 
 
-class Jitted(Generic[P, R]):
-    """What `jit` returns; calls like the function it wraps."""
+class Jitted(StubCallable, Generic[P, R]):
+    """What `jit` returns; calls like the function it wraps.
+
+    Calls with plain arguments enter the stubs of compiled code; `__call__` is the way of all others.
+    """
 
     def __init__(self, function: Callable[P, R], options: dict[str, str]) -> None:
         if not callable(function):
@@ -171,6 +195,8 @@ class Jitted(Generic[P, R]):
         self._captures: dict[object, tuple[Capture, VM]] = {}
         self._plain: dict[object, tuple[Capture, VM]] = {}
         self._last: Capture | None = None
+        self._offered: dict[VM, Sequence[CacheEntry]] = {}
+        self._stubs: dict[tuple[VM, CacheEntry], Stub] = {}
         self._lock = threading.Lock()
 
     def __repr__(self) -> str:
@@ -190,9 +216,29 @@ class Jitted(Generic[P, R]):
         plain = None if kwargs else self._plain.get(_plain_key(args))
         if plain is not None:
             self._last, vm = plain
-            return cast(R, self._last.run(vm, cast(Sequence[Argument], args), as_arrays=False))
+            result = self._last.run(vm, cast(Sequence[Argument], args), as_arrays=False)
+            self._offer(plain)
+            return cast(R, result)
         (found, vm), arguments, as_arrays = self._lookup(args, kwargs)
         return cast(R, found.run(vm, arguments, as_arrays=as_arrays))
+
+    def _offer(self, found: tuple[Capture, VM]) -> None:
+        """Let stubs take the calls that this capture's compiled code fits."""
+        callables.settle()
+        captured, vm = found
+        entries = vm.functions["main"].entries
+        if self._offered.get(vm) is entries or not captured.is_plain:
+            return
+        with self._lock:
+            self._offered[vm] = entries
+            stubs: dict[tuple[VM, CacheEntry], Stub] = {}
+            for captured, vm in self._captures.values():
+                for entry in self._offered.get(vm, ()):
+                    if entry.kernel.stub:
+                        key = vm, entry
+                        stubs[key] = self._stubs.get(key) or captured.stub(vm, entry)
+            self._stubs = stubs
+            self.serve(list(stubs.values()), vm.service.cache)
 
     def _lookup(
         self, args: tuple[object, ...], kwargs: dict[str, object]

@@ -33,6 +33,7 @@ from jitdialects.bytecode.operators import Operator
 from jitdialects.bytecode.program import Location
 from jitdialects.bytecode.shape_rules import ShapeFacts
 from jitdialects.errors import ArgumentError, DTypeError
+from jitdialects.runtime.callables import hold_calls
 from jitdialects.runtime.values import STRONG
 
 NumPyValue: TypeAlias = NDArray[np.generic] | np.generic
@@ -114,9 +115,11 @@ def active_tracer() -> Recorder | None:
 def tracing(tracer: Recorder) -> Generator[None]:
     """Record everything with `tracer` in the body."""
     _state.tracers.append(tracer)
+    hold_calls(1)
     try:
         yield
     finally:
+        hold_calls(-1)
         _state.tracers.pop()
 
 

@@ -8,9 +8,11 @@ when to look again, and every entry has the version at which it came.
 from __future__ import annotations
 
 import threading
+import weakref
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 from functools import cache
+from typing import Protocol
 
 from jitdialects.bytecode.program import Constant
 from jitdialects.bytecode.signature import parse
@@ -33,7 +35,7 @@ class CacheKey:
     fuse: bool = True
 
 
-@dataclass
+@dataclass(eq=False)
 class CacheEntry:
     """A kernel, the version of the cache at which it came, and how many calls it has served."""
 
@@ -41,6 +43,14 @@ class CacheEntry:
     kernel: Kernel
     version: int
     hits: int = 0
+
+
+class User(Protocol):
+    """Someone who keeps kernels of a cache at hand."""
+
+    def forget_code(self) -> None:
+        """Call none of them any more."""
+        ...
 
 
 @cache
@@ -59,6 +69,8 @@ class KernelCache:
         self._engine = shared_engine() if engine is None else engine
         self._entries: dict[CacheKey, CacheEntry] = {}
         self._lock = threading.Lock()
+        self.users: weakref.WeakSet[User] = weakref.WeakSet()
+        """Who calls kernels without asking here each time."""
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -93,6 +105,8 @@ class KernelCache:
         with self._lock:
             self._entries.clear()
             self.version += 1
+        for user in list(self.users):
+            user.forget_code()
 
     def after_fork(self) -> None:
         """Another thread of the parent may have held the lock."""

@@ -10,8 +10,16 @@ import time
 from jitdialects.bytecode.program import Program
 from jitdialects.bytecode.signature import parse
 from jitdialects.errors import CompileError, Error
-from jitdialects.runtime.messages import CompileRequest, encode_error, encode_reply
+from jitdialects.runtime.constants import PACKED_RANK
+from jitdialects.runtime.messages import (
+    CompileReply,
+    CompileRequest,
+    ConstantFact,
+    encode_error,
+    encode_reply,
+)
 from jitdialects.runtime.native import native_library
+from jitdialects.runtime.native.call_stub import is_servable, stub_text
 
 ENTRY = "jd_entry"
 
@@ -50,18 +58,32 @@ def _compile(request: CompileRequest, since: float) -> bytes:
 
     imported = time.perf_counter()
     program = Program.from_bytes(request.program)
+    signature = parse(request.signature)
     module, facts = lower_program(
         program,
-        parse(request.signature),
+        signature,
         request.features,
         fuse=request.fuse,
         dump=request.dump,
         seconds=request.seconds,
     )
     lowered = time.perf_counter()
-    library = compile_llvm_module(module, request.features)
+    meta = {"entry": ENTRY} | facts.as_json() | {"stub": True}
+    reply = CompileReply.decode(encode_reply(meta, b""))
+    texts: list[str] = []
+    if is_servable(reply):
+        words = [_words(program, constant) for constant in reply.constants]
+        texts.append(stub_text(signature, reply, words))
+    library = compile_llvm_module(module, request.features, texts)
     facts.milliseconds["import"] += (imported - started) * 1e3
     facts.milliseconds["codegen"] = (time.perf_counter() - lowered) * 1e3
     facts.cpu_seconds = time.thread_time() - since
-    threads = native_library("thread_pool", request.features) if facts.parallel else b""
-    return encode_reply({"entry": ENTRY} | facts.as_json(), library, threads)
+    wanted = ["thread_pool"] * facts.parallel + ["vectorcall"] * bool(texts)
+    natives = {name: native_library(name, request.features) for name in wanted}
+    return encode_reply(meta | facts.as_json() | {"stub": bool(texts)}, library, natives)
+
+
+def _words(program: Program, constant: ConstantFact) -> int:
+    """What a constant takes in the kernel ABI: its address, sizes and strides."""
+    rank = PACKED_RANK if constant.tile else program.constants[constant.index].value.ndim
+    return 1 + 2 * rank

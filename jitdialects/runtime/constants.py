@@ -17,6 +17,8 @@ from jitdialects.runtime.values import Array
 
 ALIGNMENT = 64
 """Bytes; a cache line, and the widest vector."""
+PACKED_RANK = 3
+"""Axes of a packed constant."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -74,11 +74,13 @@ class Kernel:
 
     def __post_init__(self, library: LoadedLibrary, pool: Sequence[Constant]) -> None:
         weakref.finalize(self, library.close).atexit = False
-        if self.reply.threads:
-            threads.default_threads.load(self.reply.threads)
+        if self.reply.parallel:
+            threads.default_threads.load(self.reply.natives["thread_pool"])
         self.constants = [laid_out(pool[c.index].value, c.tile) for c in self.reply.constants]
         self.source, namespace = _generate(self.signature, self.reply, self.constants)
         namespace["entry"] = _Entry(library.address(self.reply.entry))
+        self.stub = library.address("jd_stub") if self.reply.stub else 0
+        """Address of the call stub, or 0."""
         module = compile(self.source, f"<{self.signature}>", "exec")
         code = next(c for c in module.co_consts if isinstance(c, CodeType))
         self.invoke: Invoke = FunctionType(code, namespace)

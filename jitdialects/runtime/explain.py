@@ -9,6 +9,7 @@ from jitdialects.config import config
 from jitdialects.errors import ArgumentError
 from jitdialects.runtime.cache import CacheEntry
 from jitdialects.runtime.dump import folder_of
+from jitdialects.runtime.stats import indicators
 from jitdialects.runtime.vm import VM, FunctionCode, machines
 
 STAGES_SHOWN = 4
@@ -23,6 +24,7 @@ def explain(target: object = None) -> str:
         chosen = [target]
     else:
         chosen = _machines_of(target)
+    indicators.collect()
     lines = [line for vm in chosen for line in _machine(vm)]
     return "\n".join(lines) or "nothing has run yet"
 

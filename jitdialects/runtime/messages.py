@@ -136,8 +136,11 @@ class CompileReply:
     """(`==` or `<=`, left, right): the code is right only where they hold."""
     parallel: bool = False
     """Some loop may run on several threads: the code wants a context."""
-    threads: bytes = b""
-    """Then: the shared library of the thread pool, for a process that has none yet."""
+    stub: bool = False
+    """The library has a call stub too."""
+    natives: dict[str, bytes] = field(default_factory=dict[str, bytes])
+    """Shared libraries of the runtime that the code or its stub wants, for a process that has none yet:
+    `thread_pool`, `vectorcall`."""
     operators: int = 0
     operators_fused: int = 0
     remarks: tuple[str, ...] = ()
@@ -165,7 +168,8 @@ class CompileReply:
                 dims.parse(meta["arena"]),
                 tuple((r, dims.parse(x), dims.parse(y)) for r, x, y in meta["guards"]),
                 meta["parallel"],
-                base64.b64decode(meta["threads"]),
+                meta["stub"],
+                {name: base64.b64decode(text) for name, text in meta["natives"].items()},
                 meta["operators"],
                 meta["operators_fused"],
                 tuple(meta["remarks"]),
@@ -177,11 +181,13 @@ class CompileReply:
             raise MessageError(f"compile reply: {error!r}") from None
 
 
-def encode_reply(facts: dict[str, Any], library: bytes, threads: bytes = b"") -> bytes:
-    """A reply of `lowering.pipelines.Facts.as_json()` with the name of the `entry`; `threads` is the
-    library of the thread pool, if there are parallel loops."""
-    text = base64.b64encode(threads).decode()
-    return _frame(_REPLY, facts | {"threads": text}, library)
+def encode_reply(
+    facts: dict[str, Any], library: bytes, natives: dict[str, bytes] | None = None
+) -> bytes:
+    """A reply of `lowering.pipelines.Facts.as_json()` with the name of the `entry` and whether there is a
+    `stub`; `natives` are libraries of the runtime that go with it."""
+    texts = {name: base64.b64encode(data).decode() for name, data in (natives or {}).items()}
+    return _frame(_REPLY, facts | {"natives": texts}, library)
 
 
 def encode_error(sentence: str) -> bytes:

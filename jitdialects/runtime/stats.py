@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -57,6 +58,8 @@ class Indicators:
     in every call."""
 
     def __init__(self) -> None:
+        self.sources: list[Callable[[], None]] = []
+        """Called before counts are read: those who count elsewhere add to `now` then."""
         self.clear()
 
     def clear(self) -> None:
@@ -89,8 +92,14 @@ class Indicators:
         self.now.compile_seconds += seconds
         self.now.compile_cpu_seconds += cpu_seconds
 
+    def collect(self) -> None:
+        """Have everything that was counted elsewhere."""
+        for source in self.sources:
+            source()
+
     def last_minute(self) -> Totals:
-        """Counts of the last 60 seconds."""
+        """Counts of the last 60 seconds; what was collected late counts as of now."""
+        self.collect()
         self.add_run(time.monotonic(), 0.0)
         total = Totals()
         for _, part, _, _ in list(self._minute):

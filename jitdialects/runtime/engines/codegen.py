@@ -9,6 +9,7 @@ product and a sum stay two roundings.
 from __future__ import annotations
 
 import platform
+from collections.abc import Sequence
 from functools import cache
 from importlib import import_module
 from typing import Any
@@ -43,7 +44,7 @@ def _check_host() -> None:
 
 
 @cache
-def _target_machine(features: str) -> Any:
+def _target_machine(features: str, opt: int) -> Any:
     if features not in FEATURE_LEVELS:
         raise CompileError(
             f"unknown feature level '{features}'; known: {', '.join(FEATURE_LEVELS)}"
@@ -51,7 +52,7 @@ def _target_machine(features: str) -> Any:
     cpu = "x86-64" if features == FEATURE_LEVELS[0] else features
     target = _binding().Target.from_triple(_TRIPLE)
     # reloc and codemodel must be named: llvmlite's defaults are static and large.
-    return target.create_target_machine(cpu=cpu, opt=2, reloc="pic", codemodel="small")
+    return target.create_target_machine(cpu=cpu, opt=opt, reloc="pic", codemodel="small")
 
 
 def function_attributes(features: str) -> tuple[str, ...]:
@@ -73,20 +74,21 @@ def _parse(llvm_ir: str, machine: Any) -> Any:
     return module
 
 
-def emit_object(llvm_ir: str, features: str) -> bytes:
+def emit_object(llvm_ir: str, features: str, opt: int = 2) -> bytes:
     """A relocatable ELF object for `features`. Raises `CompileError` for text that LLVM refuses."""
-    machine = _target_machine(features)
+    machine = _target_machine(features, opt)
     return machine.emit_object(_parse(llvm_ir, machine))
 
 
 def emit_assembly(llvm_ir: str, features: str) -> str:
     """The same code as assembly text."""
-    machine = _target_machine(features)
+    machine = _target_machine(features, 2)
     return machine.emit_assembly(_parse(llvm_ir, machine))
 
 
-def compile_llvm_module(module: ModuleOp, features: str) -> bytes:
-    """An llvm dialect module as a shared library, whose dynamic symbols are its external functions.
+def compile_llvm_module(module: ModuleOp, features: str, texts: Sequence[str] = ()) -> bytes:
+    """An llvm dialect module as a shared library, whose dynamic symbols are its external functions; `texts` is
+    LLVM IR that becomes part of it, translated the fast way: it runs once per call.
 
     Raises `CompileError` on other architectures.
     """
@@ -94,5 +96,6 @@ def compile_llvm_module(module: ModuleOp, features: str) -> bytes:
     from jitdialects.runtime.engines.elf_link import link
     from jitdialects.runtime.engines.llvm_text import llvm_ir
 
-    text = llvm_ir(module, function_attributes(features))
-    return link([emit_object(text, features)])
+    kernel = llvm_ir(module, function_attributes(features))
+    more = [emit_object(text, features, opt=0) for text in texts]
+    return link([emit_object(kernel, features), *more])

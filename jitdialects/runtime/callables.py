@@ -1,0 +1,383 @@
+"""Objects whose calls enter machine code: the base of what `jd.jit` returns, and the stubs behind it.
+
+`StubCallable` gives its instances a place for a vectorcall function; while that is empty, Python calls `__call__`
+of the class. Once a function has compiled code, `serve` puts `jd_vectorcall` there (`native/vectorcall.ll`)
+and the code's stubs (`native/call_stub.py`) into the object's table. What no stub takes goes to `__call__`.
+
+Builds whose object layouts are not the known ones have no stubs: `StubCallable` is a plain class there.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import threading
+import time
+import weakref
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any, cast
+
+import numpy as np
+
+from jitdialects.runtime import threads
+from jitdialects.runtime.cache import CacheEntry, KernelCache
+from jitdialects.runtime.engines import LoadedLibrary
+from jitdialects.runtime.engines.dlopen import DlopenEngine
+from jitdialects.runtime.native import objects
+from jitdialects.runtime.native.call_stub import ENVIRONMENT, RING, SAMPLE, StateLayout
+from jitdialects.runtime.pool import MemoryPool, default_pool
+from jitdialects.runtime.stats import indicators
+from jitdialects.runtime.values import Array
+
+MOST_STUBS = 8
+"""Stubs tried before a call goes through Python."""
+_VECTORCALL_AT, _TABLE_AT, _BASIC_SIZE = objects.HEAD, objects.HEAD + 8, objects.HEAD + 16
+LARGEST_ARENA = 1 << 28
+"""Bytes of temporaries that are kept between calls; who needs more goes through Python."""
+_HAVE_VECTORCALL = 1 << 11
+_WORD = ctypes.c_int64
+
+
+def _address(function: str) -> int:
+    return ctypes.cast(getattr(ctypes.pythonapi, function), ctypes.c_void_p).value or 0
+
+
+# ---- the environment ---------------------------------------------------------------------------
+
+
+class _Environment:
+    """The words that all stubs read, and the memory for temporaries that they share."""
+
+    def __init__(self) -> None:
+        self.words = (_WORD * len(ENVIRONMENT))()
+        self.address = ctypes.addressof(self.words)
+        self._arena = 0
+        values = {
+            "array": id(np.ndarray),
+            "float": id(float),
+            "int": id(int),
+            "true": id(True),
+            "false": id(False),
+            "as_integer": _address("PyLong_AsLongLongAndOverflow"),
+            "from_integer": _address("PyLong_FromLongLong"),
+            "call": _address("PyObject_Vectorcall"),
+            "decref": _address("Py_DecRef"),
+            "tuple": _address("PyTuple_New"),
+            "set_item": _address("PyTuple_SetItem"),
+            "clear": _address("PyErr_Clear"),
+            "release_gil": _address("PyEval_SaveThread"),
+            "take_gil": _address("PyEval_RestoreThread"),
+        }
+        for name, value in values.items():
+            self.set(name, value)
+
+    def set(self, name: str, value: int) -> None:
+        """Change a word."""
+        self.words[ENVIRONMENT.index(name)] = value
+
+    def get(self, name: str) -> int:
+        """Read a word."""
+        return int(self.words[ENVIRONMENT.index(name)])
+
+    def grow_arena(self) -> None:
+        """Have the memory for temporaries that a call asked for in vain, if nobody computes in it now."""
+        bytes = self.get("arena_wanted")
+        if not self.get("arena_bytes") < bytes <= LARGEST_ARENA or self.get("arena_busy"):
+            return
+        block = default_pool.allocate(bytes)
+        self.set("arena", default_pool.address(block))
+        self.set("arena_bytes", bytes)
+        if self._arena:
+            default_pool.release(self._arena)
+        self._arena = block
+
+
+@cache
+def environment() -> _Environment:
+    """The environment of the process."""
+    return _Environment()
+
+
+def hold_calls(change: int) -> None:
+    """+1 while functions are captured: calls must then be recorded, not served; -1 afterwards."""
+    if objects.layout_is_known():
+        environment().words[0] += change
+
+
+# ---- what one function has for one piece of code -------------------------------------------------
+
+
+@dataclass(eq=False)
+class Stub:
+    """The stub of compiled code as used by one function: its state, and what that names."""
+
+    entry: CacheEntry
+    served: Callable[[int], None]
+    """Called with a number of calls that the stub has served."""
+    as_tuple: bool
+    pool: MemoryPool = default_pool
+    address: int = 0
+    words: ctypes.Array[ctypes.c_int64] = field(init=False)
+    _keep: list[object] = field(default_factory=list[object])
+    _counted: tuple[int, int] = (0, 0)
+
+    def __post_init__(self) -> None:
+        kernel = self.entry.kernel
+        reply = kernel.reply
+        slots = [word for constant in kernel.constants for word in constant.slots]
+        self.layout = layout = StateLayout(len(slots), len(reply.results))
+        self.address = kernel.stub
+        self.words = words = (_WORD * layout.words)()
+        words[layout.ENV] = environment().address
+        words[layout.CONTEXT] = threads.context() if reply.parallel else 0
+        words[layout.TUPLE] = int(self.as_tuple)
+        words[layout.FIXED : layout.FIXED + len(slots)] = slots
+        for number, result in enumerate(reply.results):
+            allocate = _allocator(self.pool, result.dtype.numpy)
+            self._keep += [allocate, result.dtype.numpy]
+            words[layout.result(number)] = id(allocate)
+            words[layout.result(number) + 1] = id(result.dtype.numpy)
+
+    @property
+    def is_running(self) -> bool:
+        """Whether a thread computes in the code without the GIL."""
+        return self.words[self.layout.IN_FLIGHT] != 0
+
+    def drain(self) -> tuple[int, float]:
+        """Calls served since the last time, and the seconds that they took by the samples."""
+        calls, cycles = self.words[self.layout.CALLS], self.words[self.layout.CYCLES]
+        new, spent = calls - self._counted[0], cycles - self._counted[1]
+        self._counted = calls, cycles
+        if new:
+            self.entry.hits += new
+            self.served(new)
+        return new, _natives.seconds(spent * SAMPLE)
+
+    def close(self) -> None:
+        """Give back the results that are kept for reuse. No call may come afterwards."""
+        forget = ctypes.pythonapi.Py_DecRef
+        for number in range(self.layout.results):
+            first = self.layout.result(number) + 3
+            for place in range(first, first + 2 * RING, 2):
+                kept, self.words[place] = self.words[place], 0
+                if kept:
+                    forget(ctypes.c_void_p(kept))
+
+
+def _allocator(pool: MemoryPool, dtype: np.dtype[Any]) -> Callable[..., Array]:
+    """Makes a result of given sizes; `PoolError` and `MemoryError` send the call to the interpreter."""
+    item = dtype.itemsize
+
+    def allocate(*sizes: int) -> Array:
+        pool.safe_point()
+        total = item
+        for size in sizes:
+            total *= size
+        return pool.array(sizes, dtype, total)
+
+    return allocate
+
+
+class _Clock:
+    """Seconds per cycle of the counter that stubs read, measured while the process runs."""
+
+    def __init__(self, library: LoadedLibrary) -> None:
+        self._read = ctypes.PYFUNCTYPE(ctypes.c_int64)(library.address("jd_cycles"))
+        self._start = self._read(), time.perf_counter()
+
+    def seconds_per_cycle(self) -> float:
+        """Over the time since the first stub."""
+        cycles, now = self._read(), time.perf_counter()
+        passed = cycles - self._start[0]
+        return (now - self._start[1]) / passed if passed > 0 else 0.0
+
+
+class _Natives:
+    """The library with `jd_vectorcall`, once a reply has brought it; never unloaded."""
+
+    def __init__(self) -> None:
+        self._library: LoadedLibrary | None = None
+        self._lock = threading.Lock()
+        self.clock: _Clock | None = None
+
+    def load(self, data: bytes) -> LoadedLibrary:
+        """The library in `data`, or the one that is there."""
+        with self._lock:
+            if self._library is None:
+                self._library = DlopenEngine().load(data, "vectorcall")
+                self.clock = _Clock(self._library)
+            return self._library
+
+    def seconds(self, cycles: int) -> float:
+        """What `cycles` of a stub's clock are."""
+        return 0.0 if self.clock is None else cycles * self.clock.seconds_per_cycle()
+
+    def after_fork(self) -> None:
+        """Another thread of the parent may have held the lock."""
+        self._lock = threading.Lock()
+
+
+_natives = _Natives()
+os.register_at_fork(after_in_child=_natives.after_fork)
+
+
+# ---- objects -----------------------------------------------------------------------------------
+
+
+class PlainCallable:
+    """The base where there are no stubs: every call goes through Python."""
+
+    def serve(self, stubs: Sequence[Stub], cache: KernelCache) -> None:
+        """Nothing to do."""
+
+
+class _Member(ctypes.Structure):
+    _fields_ = [
+        ("name", ctypes.c_char_p),
+        ("type", ctypes.c_int),
+        ("offset", ctypes.c_ssize_t),
+        ("flags", ctypes.c_int),
+        ("doc", ctypes.c_char_p),
+    ]
+
+
+class _TypeSlot(ctypes.Structure):
+    _fields_ = [("slot", ctypes.c_int), ("value", ctypes.c_void_p)]
+
+
+class _TypeSpec(ctypes.Structure):
+    _fields_ = [
+        ("name", ctypes.c_char_p),
+        ("basic_size", ctypes.c_int),
+        ("item_size", ctypes.c_int),
+        ("flags", ctypes.c_uint),
+        ("slots", ctypes.POINTER(_TypeSlot)),
+    ]
+
+
+_SSIZE, _READ_ONLY = 19, 1
+_DEFAULT_TYPE, _BASE_TYPE = 0, 1 << 10
+_SLOT_NEW, _SLOT_MEMBERS, _SLOT_CALL = 65, 72, 50
+_kept: list[object] = []
+"""What CPython keeps pointers to."""
+
+
+def _native_type() -> type:
+    """A type with room for a vectorcall function and a table (`PyType_FromSpec`)."""
+    members = (_Member * 2)(_Member(b"__vectorcalloffset__", _SSIZE, _VECTORCALL_AT, _READ_ONLY))
+    slots = (_TypeSlot * 4)(
+        _TypeSlot(_SLOT_CALL, _address("PyVectorcall_Call")),
+        _TypeSlot(_SLOT_MEMBERS, ctypes.addressof(members)),
+        _TypeSlot(_SLOT_NEW, _address("PyType_GenericNew")),
+    )
+    spec = _TypeSpec(
+        b"jitdialects.runtime.callables.Native",
+        _BASIC_SIZE,
+        0,
+        _DEFAULT_TYPE | _BASE_TYPE | _HAVE_VECTORCALL,
+        slots,
+    )
+    _kept.extend((members, slots, spec))
+    make = ctypes.pythonapi.PyType_FromSpec
+    make.restype, make.argtypes = ctypes.py_object, [ctypes.POINTER(_TypeSpec)]
+    return cast(type, make(ctypes.byref(spec)))
+
+
+def _native_callable() -> type:
+    native: Any = _native_type()
+
+    class NativeCallable(native):
+        """The base where calls can enter machine code."""
+
+        def __init_subclass__(cls, **options: object) -> None:
+            """Python takes the vectorcall function from a class with a `__call__` of its own; an instance
+            without one is called by `__call__`, so give it back."""
+            super().__init_subclass__(**options)  # pyright: ignore[reportUnknownMemberType]
+            ctypes.c_uint64.from_address(id(cls) + objects.TYPE_FLAGS).value |= _HAVE_VECTORCALL
+
+        def serve(self, stubs: Sequence[Stub], cache: KernelCache) -> None:
+            """Let these stubs of code in `cache` take calls, in this order, instead of those before."""
+            _serve(self, stubs, cache)
+
+    return NativeCallable
+
+
+@dataclass(eq=False)
+class _Table:
+    """The table of one object: alive as long as the object, which is as long as any call of it runs."""
+
+    words: Any
+    stubs: list[Stub]
+    retired: list[Stub] = field(default_factory=list[Stub])
+
+    def replace(self, stubs: Sequence[Stub]) -> None:
+        """Write the stubs. Those that are not used any more are closed once no call runs in them."""
+        before, self.stubs = self.stubs, list(stubs[:MOST_STUBS])
+        self.words[1] = 0
+        for number, stub in enumerate(self.stubs):
+            self.words[2 + 2 * number] = stub.address
+            self.words[3 + 2 * number] = ctypes.addressof(stub.words)
+        self.words[1] = len(self.stubs)
+        waiting = [*self.retired, *(s for s in before if s not in self.stubs)]
+        self.retired = []
+        for stub in waiting:
+            _count(stub)
+            if stub.is_running:
+                self.retired.append(stub)
+            else:
+                stub.close()
+
+    def forget_code(self) -> None:
+        """The cache is cleared: its code must be unloaded."""
+        self.replace(())
+
+
+_tables: weakref.WeakKeyDictionary[Any, _Table] = weakref.WeakKeyDictionary()
+
+
+def _serve(target: Any, stubs: Sequence[Stub], cache: KernelCache) -> None:
+    table = _tables.get(target)
+    if table is None:
+        if not stubs:
+            return
+        words = (_WORD * (2 + 2 * MOST_STUBS))(environment().address)
+        table = _tables[target] = _Table(words, [])
+        weakref.finalize(target, table.replace, ()).atexit = False
+        _WORD.from_address(id(target) + _TABLE_AT).value = ctypes.addressof(words)
+        environment().set("slow", id(type(target).__call__))
+    cache.users.add(table)
+    table.replace(stubs)
+    library = _natives.load(stubs[0].entry.kernel.reply.natives["vectorcall"]) if stubs else None
+    if library is not None:
+        address = library.address("jd_vectorcall")
+        _WORD.from_address(id(target) + _VECTORCALL_AT).value = address
+
+
+def settle() -> None:
+    """To be called by `__call__`: have what a stub lacked for this call."""
+    if _tables:
+        environment().grow_arena()
+
+
+def _count(stub: Stub) -> None:
+    calls, seconds = stub.drain()
+    if calls:
+        now, reply = indicators.now, stub.entry.kernel.reply
+        now.hits += calls
+        now.operators += calls * reply.operators
+        now.operators_fused += calls * reply.operators_fused
+        now.run_seconds += seconds
+
+
+def _count_all() -> None:
+    for table in list(_tables.values()):
+        for stub in table.stubs:
+            _count(stub)
+
+
+indicators.sources.append(_count_all)
+
+StubCallable: type[PlainCallable] = _native_callable() if objects.layout_is_known() else PlainCallable
+"""The base of objects whose calls stubs may take."""

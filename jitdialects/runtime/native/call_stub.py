@@ -1,0 +1,582 @@
+"""The call stub of a compiled function: from Python objects to the kernel ABI and back, as LLVM text.
+
+    ptr jd_stub(ptr %state, ptr %arguments, i64 %count)
+
+gives a new reference to the result, or null where the call is not for this code: other types, sizes or
+layouts, a guard that does not hold, no memory. Null is never an error: the caller takes the way through
+Python, which serves or explains every call. It checks what `runtime.dispatch` checks, word by word: 20 ns
+instead of 8 us. LLVM text, because each signature has its own and Python is what it replaces.
+
+Results are arrays that an earlier call returned and that nobody holds any more: each result has a ring of
+`RING` of them, whose sizes may be set anew while the block is large enough; else the state's allocator, a
+Python function of the sizes, makes one. The state is an array of words, see `StateLayout`; one process-wide
+*environment* (`ENVIRONMENT`) has the addresses of types and functions of CPython.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+
+from jitdialects.bytecode import dims
+from jitdialects.bytecode.dims import Apply, Atom, Dim, Shape, Symbol
+from jitdialects.bytecode.signature import ArgumentType, Signature
+from jitdialects.runtime.messages import CompileReply, TensorFact
+from jitdialects.runtime.native import objects
+
+ENTRY = "jd_stub"
+ENVIRONMENT = (
+    "busy",  # calls that this process must not take: a capture is running
+    "array",  # types
+    "float",
+    "int",
+    "true",
+    "false",
+    "as_integer",  # PyLong_AsLongLongAndOverflow
+    "from_integer",  # PyLong_FromLongLong
+    "call",  # PyObject_Vectorcall
+    "decref",  # Py_DecRef
+    "tuple",  # PyTuple_New
+    "set_item",  # PyTuple_SetItem
+    "clear",  # PyErr_Clear
+    "release_gil",  # PyEval_SaveThread
+    "take_gil",  # PyEval_RestoreThread
+    "arena",  # scratch memory for temporaries
+    "arena_bytes",
+    "arena_busy",
+    "arena_wanted",  # the most that a call asked for in vain
+    "slow",  # what serves all other calls
+)
+"""Words of the environment, in order."""
+RING = 4
+"""Results kept per result; a power of two."""
+KEEP_BYTES = 1 << 20
+"""Larger results are not kept: computing them takes longer than making an array."""
+RELEASE_BYTES = 1 << 18
+"""A call that touches more runs without the GIL."""
+SAMPLE = 16
+"""One in so many calls is timed."""
+_CONTROL, _DEFAULT = 0xFFC0, 0x1F80
+"""As in `runtime.float_environment`."""
+_BASE_FLAGS = objects.C_CONTIGUOUS | objects.ALIGNED | objects.WRITEABLE
+_SLOT = 2
+"""Words of a place in a ring: the array (or 0), the bytes of its block."""
+
+
+@dataclass(frozen=True)
+class StateLayout:
+    """Words of a state: environment, context of the kernel ABI, calls served, cycles of sampled calls, calls in
+    flight without the GIL, whether results come in a tuple; then the words of constants; then per result its
+    allocator, its dtype object, the next place in its ring, and the ring."""
+
+    constants: int
+    results: int
+
+    ENV, CONTEXT, CALLS, CYCLES, IN_FLIGHT, TUPLE = range(6)
+    FIXED = 6
+    PER_RESULT = 3 + RING * _SLOT
+
+    def result(self, number: int) -> int:
+        """The first word of a result."""
+        return self.FIXED + self.constants + number * self.PER_RESULT
+
+    @property
+    def words(self) -> int:
+        return self.result(self.results)
+
+
+def stub_text(signature: Signature, reply: CompileReply, constants: Sequence[int]) -> str:
+    """LLVM text that defines the stub and declares the kernel's entry. `constants`: the words that each constant
+    of the reply takes in the kernel ABI."""
+    stub = _Stub(signature, reply, StateLayout(sum(constants), len(reply.results)))
+    stub.build()
+    return stub.text()
+
+
+class _Stub:
+    """Writes one stub. Methods that give a value give its name in the text."""
+
+    def __init__(self, signature: Signature, reply: CompileReply, layout: StateLayout) -> None:
+        self.signature = signature
+        self.reply = reply
+        self.layout = layout
+        self.lines: list[str] = []
+        self.known: dict[Dim | Atom, str] = {}
+        self.slots: list[str] = []
+        self.bytes: list[str] = []
+        """Bytes that arguments and results take."""
+        self.made: list[str] = []
+        self.allocas: list[str] = []
+        self._names = 0
+
+    # ---- text
+
+    def emit(self, text: str) -> None:
+        self.lines.append(f"  {text}")
+
+    def name(self) -> str:
+        self._names += 1
+        return f"%v{self._names}"
+
+    def value(self, text: str) -> str:
+        """A new value with this definition."""
+        name = self.name()
+        self.emit(f"{name} = {text}")
+        return name
+
+    def label(self, label: str) -> None:
+        self.lines.append(f"{label}:")
+
+    def need(self, condition: str, otherwise: str = "miss") -> None:
+        """Go on where `condition`, an i1, holds."""
+        following = f"c{self.name()[2:]}"
+        self.emit(f"br i1 {condition}, label %{following}, label %{otherwise}, !prof !0")
+        self.label(following)
+
+    def load(self, type: str, base: str, offset: int) -> str:
+        at = base if not offset else self.value(f"getelementptr i8, ptr {base}, i64 {offset}")
+        return self.value(f"load {type}, ptr {at}")
+
+    def store(self, type: str, value: str, base: str, offset: int) -> None:
+        at = base if not offset else self.value(f"getelementptr i8, ptr {base}, i64 {offset}")
+        self.emit(f"store {type} {value}, ptr {at}")
+
+    def environment(self, name: str, type: str = "ptr") -> str:
+        return self.load(type, "%env", 8 * ENVIRONMENT.index(name))
+
+    # ---- sizes
+
+    def size(self, size: Dim) -> str:
+        """The value of an expression."""
+        if isinstance(size, int):
+            return str(size)
+        if size not in self.known:
+            total = str(size.constant)
+            for atom, coefficient in size.terms:
+                term = self._atom(atom)
+                if coefficient != 1:
+                    term = self.value(f"mul i64 {term}, {coefficient}")
+                total = term if total == "0" else self.value(f"add i64 {total}, {term}")
+            self.known[size] = total
+        return self.known[size]
+
+    def _atom(self, atom: Atom) -> str:
+        if atom not in self.known:
+            assert isinstance(atom, Apply)  # symbols are bound by the arguments
+            left, right = map(self.size, atom.arguments)
+            self.known[atom] = self._apply(atom.function, left, right)
+        return self.known[atom]
+
+    def _apply(self, function: str, left: str, right: str) -> str:
+        match function:
+            case "mul":
+                return self.value(f"mul i64 {left}, {right}")
+            case "min" | "max":
+                return self.value(f"call i64 @llvm.s{function}.i64(i64 {left}, i64 {right})")
+            case "wrap":
+                negative = self.value(f"icmp slt i64 {left}, 0")
+                wrapped = self.value(f"add i64 {left}, {right}")
+                return self.value(f"select i1 {negative}, i64 {wrapped}, i64 {left}")
+            case _:  # floordiv; guards keep the divisor positive, of which nothing is known yet
+                divisor = self.value(f"call i64 @llvm.smax.i64(i64 {right}, i64 1)")
+                quotient = self.value(f"sdiv i64 {left}, {divisor}")
+                rest = self.value(f"srem i64 {left}, {divisor}")
+                below = self.value(f"icmp slt i64 {rest}, 0")
+                step = self.value(f"sext i1 {below} to i64")
+                return self.value(f"add i64 {quotient}, {step}")
+
+    def product(self, sizes: Shape) -> Dim:
+        return reduce(dims.mul, sizes, 1)
+
+    # ---- arguments
+
+    def build(self) -> None:
+        """The whole stub."""
+        count = self.value(f"icmp eq i64 %count, {len(self.signature.arguments)}")
+        self.need(count)
+        self.emit("%env = load ptr, ptr %state")
+        for position, argument in enumerate(self.signature.arguments):
+            value = self.load("ptr", "%arguments", 8 * position)
+            if argument.dtype.weak:
+                self._scalar(value, position, argument)
+            else:
+                self._array(value, position, argument)
+        for relation, left, right in self.reply.guards:
+            predicate = "eq" if relation == "==" else "sle"
+            holds = f"icmp {predicate} i64 {self.size(left)}, {self.size(right)}"
+            self.need(self.value(holds))
+        for word in range(self.layout.constants):
+            self.slots.append(self.load("i64", "%state", 8 * (self.layout.FIXED + word)))
+        arena = self._arena()
+        for number in range(self.layout.results):
+            self.store("ptr", "null", "%held", 8 * number)
+        for number, result in enumerate(self.reply.results):
+            self._result(number, result)
+        context = "0"
+        if self.reply.parallel:
+            context = self.load("i64", "%state", 8 * self.layout.CONTEXT)
+        self.slots += [arena, context]
+        self._run()
+        self._give()
+
+    def _scalar(self, value: str, position: int, argument: ArgumentType) -> None:
+        if argument.dtype.name == "bool":
+            true = self.value(f"icmp eq ptr {value}, {self.environment('true')}")
+            false = self.value(f"icmp eq ptr {value}, {self.environment('false')}")
+            self.need(self.value(f"or i1 {true}, {false}"))
+            self.slots.append(self.value(f"zext i1 {true} to i64"))
+            return
+        kind = "float" if argument.dtype.name == "float64" else "int"
+        type = self.load("ptr", value, objects.TYPE)
+        self.need(self.value(f"icmp eq ptr {type}, {self.environment(kind)}"))
+        if kind == "float":
+            self.slots.append(self.load("i64", value, objects.VALUE))
+            return
+        convert = self.environment("as_integer")
+        number = self.value(f"call i64 {convert}(ptr {value}, ptr %overflow)")
+        overflow = self.value("load i32, ptr %overflow")
+        self.need(self.value(f"icmp eq i32 {overflow}, 0"))
+        self.slots.append(number)
+        self.known[Symbol(f"s{position}")] = number
+
+    def _array(self, value: str, position: int, argument: ArgumentType) -> None:
+        type = self.load("ptr", value, objects.TYPE)
+        self.need(self.value(f"icmp eq ptr {type}, {self.environment('array')}"))
+        descriptor = self.load("ptr", value, objects.DESCRIPTOR)
+        wanted = argument.dtype.numpy
+        layout = objects.ALIGNED | (0 if argument.strided else objects.C_CONTIGUOUS)
+        flags = self.value(
+            f"and i32 {self.load('i32', value, objects.FLAGS)}, "
+            f"{objects.ALIGNED | objects.C_CONTIGUOUS}"
+        )
+        order = self.value(f"zext i8 {self.load('i8', descriptor, objects.BYTE_ORDER)} to i32")
+        differences = [
+            self.value(f"xor i32 {found}, {expected}")
+            for found, expected in (
+                (self.load("i32", descriptor, objects.TYPE_NUMBER), wanted.num),
+                (order, ord(wanted.byteorder)),
+                (self.load("i32", value, objects.RANK), len(argument.shape)),
+                (flags, layout),
+            )
+        ]
+        together = differences[0]
+        for difference in differences[1:]:
+            together = self.value(f"or i32 {together}, {difference}")
+        self.need(self.value(f"icmp eq i32 {together}, 0"))
+        self.slots.append(self.load("i64", value, objects.DATA))
+        self._sizes(value, position, argument)
+
+    def _sizes(self, value: str, position: int, argument: ArgumentType) -> None:
+        shape, item = argument.shape, argument.dtype.numpy.itemsize
+        if shape:
+            sizes = self.load("ptr", value, objects.SIZES)
+            for axis, size in enumerate(shape):
+                self._bind(self.load("i64", sizes, 8 * axis), size)
+        elif argument.is_integer_scalar:
+            data = self.load("ptr", value, objects.DATA)
+            number = self.load(f"i{8 * item}", data, 0)
+            if item < 8:
+                number = self.value(f"sext i{8 * item} {number} to i64")
+            self.known[Symbol(f"s{position}")] = number
+        self.slots += map(self.size, shape)
+        self.bytes.append(self.size(dims.scale(self.product(shape), item)))
+        if not argument.strided:
+            self.slots += map(self.size, _strides(shape))
+            return
+        strides = self.load("ptr", value, objects.STRIDES)
+        for axis in range(len(shape)):
+            stride = self.load("i64", strides, 8 * axis)
+            self.slots.append(self.value(f"ashr exact i64 {stride}, {item.bit_length() - 1}"))
+
+    def _bind(self, found: str, size: Dim) -> None:
+        if size in self.known or isinstance(size, int):
+            self.need(self.value(f"icmp eq i64 {found}, {self.size(size)}"))
+            return
+        ((atom, _),) = size.terms  # a signature has numbers and names only
+        self.known[size] = self.known[atom] = found
+
+    # ---- results
+
+    def _arena(self) -> str:
+        """The address of the temporaries' memory; a call that needs more than there is, or that meets another
+        one, is not taken."""
+        if self.reply.arena == 0:
+            return "0"
+        wanted = self.size(self.reply.arena)
+        enough = self.environment("arena_bytes", "i64")
+        self.need(self.value(f"icmp ule i64 {wanted}, {enough}"), "wanting")
+        self.need(self.value(f"icmp eq i64 {self.environment('arena_busy', 'i64')}, 0"))
+        return self.environment("arena", "i64")
+
+    def _result(self, number: int, result: TensorFact) -> None:
+        """A result array: an old one that nobody holds, or a new one."""
+        at, tag = 8 * self.layout.result(number), f"r{number}"
+        item = result.dtype.numpy.itemsize
+        bytes = self.size(dims.scale(self.product(result.shape), item))
+        self.bytes.append(bytes)
+        layout = self._layout(result.shape, item)
+        next = self.value(f"getelementptr i8, ptr %state, i64 {at + 16}")
+        turn = self.value(f"load i64, ptr {next}")
+        turned = self.value(f"add i64 {turn}, {8 * _SLOT}")
+        self.emit(f"%{tag}.turn = and i64 {turned}, {8 * _SLOT * RING - 1}")
+        offset = self.value(f"add i64 {turn}, {at + 24}")
+        self.emit(f"%{tag}.place = getelementptr i8, ptr %state, i64 {offset}")
+        self.emit(f"store i64 %{tag}.turn, ptr {next}")
+        self.emit(f"%{tag}.old = load ptr, ptr %{tag}.place")
+        self.need(self.value(f"icmp ne ptr %{tag}.old, null"), f"{tag}.fresh")
+        self._check_old(tag, at, result, bytes)
+        self._set_sizes(f"%{tag}.old", layout)
+        self.emit(f"store i64 2, ptr %{tag}.old")
+        self.emit(f"br label %{tag}.have")
+        self.label(f"{tag}.fresh")
+        self._allocate(tag, at, result, bytes)
+        self.label(f"{tag}.have")
+        self.emit(f"%{tag} = phi ptr [%{tag}.old, %{tag}.reused], [%{tag}.new, %{tag}.kept]")
+        self.store("ptr", f"%{tag}", "%held", 8 * number)
+        self.made.append(f"%{tag}")
+        self.slots.append(self.load("i64", f"%{tag}", objects.DATA))
+        self.slots += map(self.size, (*result.shape, *_strides(result.shape)))
+
+    def _check_old(self, tag: str, at: int, result: TensorFact, bytes: str) -> None:
+        """Go on where the array in the ring is held by the ring alone, is as it was made but for its sizes, and
+        its block is large enough, and not four times too large."""
+        old = f"%{tag}.old"
+        flags = self.load("i32", old, objects.FLAGS)
+        flags = self.value(f"and i32 {flags}, {0xFFFF & ~objects.F_CONTIGUOUS}")
+        descriptor = self.load("i64", old, objects.DESCRIPTOR)
+        words = [
+            self.value(f"xor i64 {self.load('i64', old, 0)}, 1"),
+            self.load("i64", old, objects.WEAK),
+            self.value(f"xor i64 {descriptor}, {self.load('i64', '%state', at + 8)}"),
+        ]
+        for found, expected in (
+            (flags, _BASE_FLAGS),
+            (self.load("i32", old, objects.RANK), len(result.shape)),
+        ):
+            words.append(
+                self.value(f"zext i32 {self.value(f'xor i32 {found}, {expected}')} to i64")
+            )
+        together = words[0]
+        for word in words[1:]:
+            together = self.value(f"or i64 {together}, {word}")
+        capacity = self.load("i64", f"%{tag}.place", 8)
+        small = self.value(f"lshr i64 {capacity}, 2")
+        conditions = [
+            self.value(f"icmp eq i64 {together}, 0"),
+            self.value(f"icmp ule i64 {bytes}, {capacity}"),
+            self.value(f"icmp uge i64 {bytes}, {small}"),
+        ]
+        both = self.value(f"and i1 {conditions[0]}, {conditions[1]}")
+        all = self.value(f"and i1 {both}, {conditions[2]}")
+        self.emit(f"br i1 {all}, label %{tag}.reused, label %{tag}.fresh, !prof !0")
+        self.label(f"{tag}.reused")
+
+    def _layout(self, shape: Shape, item: int) -> tuple[list[tuple[str, str]], str]:
+        """Per axis size and stride in bytes, and the flags."""
+        strides = [self.size(dims.scale(stride, item)) for stride in _strides(shape)]
+        return list(zip(map(self.size, shape), strides, strict=True)), self._flags(shape)
+
+    def _set_sizes(self, array: str, layout: tuple[list[tuple[str, str]], str]) -> None:
+        axes, flags = layout
+        if axes:
+            sizes = self.load("ptr", array, objects.SIZES)
+            strides = self.load("ptr", array, objects.STRIDES)
+            for axis, (size, stride) in enumerate(axes):
+                self.store("i64", size, sizes, 8 * axis)
+                self.store("i64", stride, strides, 8 * axis)
+        self.store("i32", flags, array, objects.FLAGS)
+
+    def _flags(self, shape: Shape) -> str:
+        """An array is Fortran-contiguous too where at most one size is not 1, or one is 0."""
+        if len(shape) < 2:
+            return str(_BASE_FLAGS | objects.F_CONTIGUOUS)
+        longer = "0"
+        empty = "false"
+        for size in map(self.size, shape):
+            is_long = self.value(f"icmp ne i64 {size}, 1")
+            longer = self.value(f"add i32 {longer}, {self.value(f'zext i1 {is_long} to i32')}")
+            empty = self.value(f"or i1 {empty}, {self.value(f'icmp eq i64 {size}, 0')}")
+        few = self.value(f"icmp ule i32 {longer}, 1")
+        either = self.value(f"or i1 {few}, {empty}")
+        both = _BASE_FLAGS | objects.F_CONTIGUOUS
+        return self.value(f"select i1 {either}, i32 {both}, i32 {_BASE_FLAGS}")
+
+    def _allocate(self, tag: str, at: int, result: TensorFact, bytes: str) -> None:
+        """Ask the allocator, and keep what it gives in the ring in place of what is there."""
+        rank = len(result.shape)
+        self.allocas.append(f"%{tag}.sizes = alloca [{rank + 1} x ptr]")
+        make, drop = self.environment("from_integer"), self.environment("decref")
+        numbers: list[str] = []
+        for axis, size in enumerate(result.shape):
+            number = self.value(f"call ptr {make}(i64 {self.size(size)})")
+            self.need(self.value(f"icmp ne ptr {number}, null"), "refused")
+            self.store("ptr", number, f"%{tag}.sizes", 8 * axis)
+            numbers.append(number)
+        allocator = self.load("ptr", "%state", at)
+        call = self.environment("call")
+        self.emit(
+            f"%{tag}.new = call ptr {call}(ptr {allocator}, ptr %{tag}.sizes, i64 {rank}, ptr null)"
+        )
+        for number in numbers:
+            self.emit(f"call void {drop}(ptr {number})")
+        self.need(self.value(f"icmp ne ptr %{tag}.new, null"), "refused")
+        few = self.value(f"icmp ule i64 {bytes}, {KEEP_BYTES}")
+        self.emit(f"br i1 {few}, label %{tag}.keep, label %{tag}.kept")
+        self.label(f"{tag}.keep")
+        before = self.value(f"load ptr, ptr %{tag}.place")  # not the old one: Python has run
+        count = self.value(f"load i64, ptr %{tag}.new")
+        self.emit(f"store i64 {self.value(f'add i64 {count}, 1')}, ptr %{tag}.new")
+        self.emit(f"store ptr %{tag}.new, ptr %{tag}.place")
+        self.store("i64", bytes, f"%{tag}.place", 8)
+        self.emit(f"call void {drop}(ptr {before})")  # which accepts null
+        self.emit(f"br label %{tag}.kept")
+        self.label(f"{tag}.kept")
+        self.emit(f"br label %{tag}.have")
+
+    # ---- the call
+
+    def _run(self) -> None:
+        for number, slot in enumerate(self.slots):
+            self.store("i64", slot, "%slots", 8 * number)
+        total = "0"
+        for part in self.bytes:
+            total = part if total == "0" else self.value(f"add i64 {total}, {part}")
+        calls = self.load("i64", "%state", 8 * self.layout.CALLS)
+        self.store("i64", self.value(f"add i64 {calls}, 1"), "%state", 8 * self.layout.CALLS)
+        sampled = self.value(f"and i64 {calls}, {SAMPLE - 1}")
+        self.emit(f"%timed = icmp eq i64 {sampled}, 0")
+        self.emit("br i1 %timed, label %start, label %run, !prof !1")
+        self.label("start")
+        self.emit("%started = call i64 @llvm.readcyclecounter()")
+        self.emit("br label %run")
+        self.label("run")
+        self.emit(f"%since = phi i64 [0, %{self._block_before('start')}], [%started, %start]")
+        self.emit("call void @llvm.x86.sse.stmxcsr(ptr %mode)")
+        self.emit("%before = load i32, ptr %mode")
+        control = self.value(f"and i32 %before, {_CONTROL}")
+        self.emit(f"%strange = icmp ne i32 {control}, {_DEFAULT}")
+        self.emit("br i1 %strange, label %set, label %ready, !prof !1")
+        self.label("set")
+        self.emit(f"store i32 {_DEFAULT}, ptr %mode")
+        self.emit("call void @llvm.x86.sse.ldmxcsr(ptr %mode)")
+        self.emit("br label %ready")
+        self.label("ready")
+        long = self.value(f"icmp ugt i64 {total}, {RELEASE_BYTES}")
+        self.emit(f"br i1 {long}, label %long, label %short")
+        self.label("short")
+        self.emit("%status0 = call i32 @jd_entry(ptr %slots)")
+        self.emit("br label %done")
+        self.label("long")
+        self._run_without_gil()
+        self.emit("br label %done")
+        self.label("done")
+        self.emit("%status = phi i32 [%status0, %short], [%status1, %long]")
+        self.emit("br i1 %strange, label %reset, label %counted, !prof !1")
+        self.label("reset")
+        self.emit("store i32 %before, ptr %mode")
+        self.emit("call void @llvm.x86.sse.ldmxcsr(ptr %mode)")
+        self.emit("br label %counted")
+        self.label("counted")
+        self.emit("br i1 %timed, label %stop, label %ended, !prof !1")
+        self.label("stop")
+        ended = self.value("call i64 @llvm.readcyclecounter()")
+        spent = self.value(f"sub i64 {ended}, %since")
+        cycles = self.load("i64", "%state", 8 * self.layout.CYCLES)
+        self.store(
+            "i64", self.value(f"add i64 {cycles}, {spent}"), "%state", 8 * self.layout.CYCLES
+        )
+        self.emit("br label %ended")
+        self.label("ended")
+        self.need(self.value("icmp eq i32 %status, 0"), "refused")
+
+    def _block_before(self, label: str) -> str:
+        """The label of the block that ends with the last branch to `label`."""
+        labels = [line[:-1] for line in self.lines if line.endswith(":") and line[0] != " "]
+        return labels[labels.index(label) - 1] if labels.index(label) else "entry"
+
+    def _run_without_gil(self) -> None:
+        flights = f"getelementptr i8, ptr %state, i64 {8 * self.layout.IN_FLIGHT}"
+        at = self.value(flights)
+        busy = self.value(f"getelementptr i8, ptr %env, i64 {8 * ENVIRONMENT.index('arena_busy')}")
+        flying = self.value(f"load i64, ptr {at}")
+        self.emit(f"store i64 {self.value(f'add i64 {flying}, 1')}, ptr {at}")
+        if self.reply.arena != 0:
+            self.emit(f"store i64 1, ptr {busy}")
+        thread = self.value(f"call ptr {self.environment('release_gil')}()")
+        self.emit("%status1 = call i32 @jd_entry(ptr %slots)")
+        self.emit(f"call void {self.environment('take_gil')}(ptr {thread})")
+        if self.reply.arena != 0:
+            self.emit(f"store i64 0, ptr {busy}")
+        flying = self.value(f"load i64, ptr {at}")
+        self.emit(f"store i64 {self.value(f'sub i64 {flying}, 1')}, ptr {at}")
+
+    def _give(self) -> None:
+        """Return the one result, or the tuple of results."""
+        as_tuple = self.load("i64", "%state", 8 * self.layout.TUPLE)
+        if len(self.made) == 1:
+            self.emit(f"%alone = icmp eq i64 {as_tuple}, 0")
+            self.emit("br i1 %alone, label %one, label %many")
+            self.label("one")
+            self.emit(f"ret ptr {self.made[0]}")
+            self.label("many")
+        new = self.environment("tuple")
+        self.emit(f"%tuple = call ptr {new}(i64 {len(self.made)})")
+        self.need(self.value("icmp ne ptr %tuple, null"), "refused")
+        put = self.environment("set_item")
+        for number, array in enumerate(self.made):
+            self.emit(f"{self.name()} = call i32 {put}(ptr %tuple, i64 {number}, ptr {array})")
+        self.emit("ret ptr %tuple")
+        # the interpreter is to run this call: what was made for it goes
+        self.label("refused")
+        drop = self.environment("decref")
+        for number in range(len(self.made)):
+            self.emit(f"call void {drop}(ptr {self.load('ptr', '%held', 8 * number)})")
+        self.emit(f"call void {self.environment('clear')}()")
+        self.emit("br label %miss")
+        if self.reply.arena != 0:
+            self.label("wanting")
+            at = 8 * ENVIRONMENT.index("arena_wanted")
+            self.store("i64", self.size(self.reply.arena), "%env", at)
+            self.emit("br label %miss")
+        self.label("miss")
+        self.emit("ret ptr null")
+
+    def text(self) -> str:
+        """The module."""
+        body = "\n".join([*(f"  {line}" for line in self.allocas), *self.lines])
+        return f"""\
+declare i32 @jd_entry(ptr)
+declare i64 @llvm.smin.i64(i64, i64)
+declare i64 @llvm.smax.i64(i64, i64)
+declare i64 @llvm.readcyclecounter()
+declare void @llvm.x86.sse.stmxcsr(ptr)
+declare void @llvm.x86.sse.ldmxcsr(ptr)
+
+define ptr @{ENTRY}(ptr %state, ptr %arguments, i64 %count) nounwind {{
+entry:
+  %slots = alloca [{max(1, len(self.slots))} x i64]
+  %overflow = alloca i32
+  %mode = alloca i32
+  %held = alloca [{len(self.made)} x ptr]
+{body}
+}}
+
+!0 = !{{!"branch_weights", i32 2000, i32 1}}
+!1 = !{{!"branch_weights", i32 1, i32 2000}}
+"""
+
+
+def _strides(shape: Shape) -> list[Dim]:
+    """Strides in elements of a C-contiguous array."""
+    out: list[Dim] = []
+    stride: Dim = 1
+    for size in reversed(shape):
+        out.insert(0, stride)
+        stride = dims.mul(stride, size)
+    return out
+
+
+def is_servable(reply: CompileReply) -> bool:
+    """Whether a stub can serve this code: all results are arrays (a weak one is a scalar to others)."""
+    return bool(reply.results) and not any(result.dtype.weak for result in reply.results)

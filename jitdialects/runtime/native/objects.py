@@ -1,0 +1,95 @@
+"""Where CPython and NumPy keep what the call stub reads of their objects, checked before anyone relies on it.
+
+NumPy's inline accessors in its own headers read the same fields of `PyArrayObject` and of the head of
+`PyArray_Descr`; CPython's macros read those of its objects. `layout_is_known` compares every offset with what
+the public interface says of live objects. On a build where one differs, free-threaded ones included, there
+are no stubs and calls take the way through Python.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+import weakref
+from functools import cache
+from typing import Any, cast
+
+import numpy as np
+
+HEAD = object.__basicsize__
+"""Bytes of an object's head: reference count, then type."""
+TYPE = HEAD - 8
+DATA, RANK, SIZES, STRIDES, BASE, DESCRIPTOR, FLAGS, WEAK = (HEAD + 8 * i for i in range(8))
+"""Fields of an array. Rank and flags are 32 bits wide, sizes and strides point to 64-bit words."""
+BYTE_ORDER, TYPE_NUMBER = HEAD + 10, HEAD + 12
+"""Fields of a dtype: a character, 32 bits."""
+VALUE = HEAD
+"""The double of a float."""
+TYPE_FLAGS = HEAD + 152
+"""Flags of a type object, 64 bits."""
+VECTORCALL_OFFSET = HEAD + 40
+"""Where instances of a type have their vectorcall function."""
+
+C_CONTIGUOUS, F_CONTIGUOUS, ALIGNED, WRITEABLE = 0x1, 0x2, 0x100, 0x400
+
+
+def _word(address: int, kind: Any = ctypes.c_int64) -> int:
+    return int(kind.from_address(address).value)
+
+
+def _array_fits(array: np.ndarray[Any, Any]) -> bool:
+    at, rank = id(array), array.ndim
+    words = ctypes.c_int64 * rank
+    return (
+        _word(at + TYPE) == id(np.ndarray)
+        and _word(at + DATA) == array.__array_interface__["data"][0]
+        and _word(at + RANK, ctypes.c_int32) == rank
+        and tuple(words.from_address(_word(at + SIZES))) == array.shape
+        and tuple(words.from_address(_word(at + STRIDES))) == array.strides
+        and _word(at + BASE) == (0 if array.base is None else id(array.base))
+        and _word(at + DESCRIPTOR) == id(array.dtype)
+        and _word(at + FLAGS, ctypes.c_int32) & 0xFFF == array.flags.num & 0xFFF
+        and _word(id(array.dtype) + TYPE_NUMBER, ctypes.c_int32) == array.dtype.num
+        and chr(_word(id(array.dtype) + BYTE_ORDER, ctypes.c_int8)) == array.dtype.byteorder
+    )
+
+
+def _weak_references_fit() -> bool:
+    array = np.zeros(3)
+    before = _word(id(array) + WEAK)
+    reference = weakref.ref(array)
+    return before == 0 and _word(id(array) + WEAK) == id(reference)
+
+
+def _counts_fit() -> bool:
+    array = np.zeros(3)
+    count = _word(id(array))
+    other = array
+    return _word(id(other)) == count + 1 == sys.getrefcount(array) - 1
+
+
+def _types_fit() -> bool:
+    kinds = cast("tuple[type, ...]", (type(len), type(_word)))
+    return _word(id(int) + TYPE_FLAGS) == int.__flags__ and all(
+        0 < _word(id(kind) + VECTORCALL_OFFSET) < kind.__basicsize__ for kind in kinds
+    )
+
+
+@cache
+def layout_is_known() -> bool:
+    """Whether every offset above is right in this process."""
+    if sys.implementation.name != "cpython" or HEAD != 16 or sys.byteorder != "little":
+        return False
+    arrays = (
+        np.zeros((3, 5), np.float32)[:, ::2],
+        np.zeros((2, 3, 4), np.int64),
+        np.zeros((), np.bool_),
+        np.zeros(4, ">f8")[::-1],
+    )
+    return (
+        all(map(_array_fits, arrays))
+        and _weak_references_fit()
+        and _counts_fit()
+        and _types_fit()
+        and ctypes.c_double.from_address(id(float("1.5")) + VALUE).value == 1.5
+    )

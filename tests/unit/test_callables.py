@@ -1,0 +1,386 @@
+"""Calls that enter machine code: served by stubs, with the same results, errors and lifetimes as through Python."""
+
+import ctypes
+import gc
+import os
+import subprocess
+import sys
+import threading
+import weakref
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import jitdialects as jd
+import jitdialects.numpy as jnp
+from jitdialects.frontends.jit import Jitted
+from jitdialects.runtime.callables import StubCallable
+from jitdialects.runtime.native import objects
+from jitdialects.runtime.native.call_stub import KEEP_BYTES, RING
+from jitdialects.runtime.pool import default_pool
+from jitdialects.runtime.stats import indicators
+
+F32 = np.float32
+
+
+@pytest.fixture(autouse=True)
+def low_threshold(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr(jd.config, "threshold", 2)
+    yield
+
+
+def hot(function: Callable[..., Any], *calls: tuple[Any, ...]) -> Jitted[..., Any]:
+    """`function`, jitted, with stubs for these calls."""
+    jitted = jd.jit(function)
+    for _ in range(2):
+        for arguments in calls:
+            for _ in range(3):
+                jitted(*arguments)
+            jitted.wait()
+            jitted(*arguments)
+    return jitted
+
+
+def served(function: Jitted[..., Any]) -> int:
+    """Calls that stubs of `function` have served."""
+    indicators.collect()
+    return sum(stub.words[2] for stub in function._stubs.values())
+
+
+def expect_served(function: Jitted[..., Any], *arguments: Any) -> Any:
+    """The result of a call that a stub serves."""
+    before = served(function)
+    result = function(*arguments)
+    assert served(function) == before + 1, jd.explain(function)
+    return result
+
+
+def expect_python(function: Jitted[..., Any], *arguments: Any, **keywords: Any) -> Any:
+    """The result of a call that no stub takes."""
+    before = served(function)
+    result = function(*arguments, **keywords)
+    assert served(function) == before, jd.explain(function)
+    return result
+
+
+def ramp(*shape: int, dtype: Any = F32) -> Any:
+    return np.arange(int(np.prod(shape)), dtype=dtype).reshape(shape)
+
+
+def test_the_layout_of_objects_is_known_here() -> None:
+    assert objects.layout_is_known()
+    assert issubclass(Jitted, StubCallable)
+
+
+def test_a_hot_function_is_served_with_equal_results() -> None:
+    f = hot(lambda x, y: x * y + x, (ramp(8), ramp(8)))
+    for k in range(20):
+        x, y = ramp(8) + k, ramp(8) * k
+        assert (expect_served(f, x, y) == x * y + x).all()
+
+
+def test_sizes_vary_and_each_result_has_its_own() -> None:
+    f = hot(lambda x: x + x, (ramp(2, 3),), (ramp(4, 3),), (ramp(4, 5),))
+    for shape in ((1, 1), (7, 1), (1, 9), (6, 4), (0, 3), (3, 0), (2, 2)):
+        x = ramp(*shape)
+        result = expect_served(f, x)
+        fresh = np.empty(shape, F32)
+        assert result.shape == shape and (not result.size or result.strides == fresh.strides)
+        for flag in ("C_CONTIGUOUS", "F_CONTIGUOUS", "ALIGNED", "WRITEABLE"):
+            assert result.flags[flag] == fresh.flags[flag], (shape, flag)
+        assert (result == x + x).all()
+
+
+def test_a_result_that_someone_holds_is_never_used_again() -> None:
+    f = hot(lambda x: x + 1, (ramp(16),))
+    kept = [expect_served(f, ramp(16) + k) for k in range(4 * RING)]
+    views = [expect_served(f, ramp(16) - k)[2:5] for k in range(4 * RING)]
+    seen = [memoryview(expect_served(f, ramp(16) * k)) for k in range(4 * RING)]
+    for k in range(4 * RING):
+        assert (kept[k] == ramp(16) + k + 1).all()
+        assert (views[k] == ramp(16)[2:5] - k + 1).all()
+        assert (np.asarray(seen[k]) == ramp(16) * k + 1).all()
+
+
+def test_a_result_that_nobody_holds_is_used_again() -> None:
+    f = hot(lambda x: x + 1, (ramp(16),))
+    x = ramp(16)
+    assert len({id(expect_served(f, x)) for _ in range(10 * RING)}) <= RING
+    assert len({expect_served(f, x).ctypes.data for _ in range(10 * RING)}) <= RING
+
+
+def test_a_result_with_a_weak_reference_is_left_alone() -> None:
+    f = hot(lambda x: x + 1, (ramp(16),))
+    references = [weakref.ref(f(ramp(16))) for _ in range(2 * RING)]
+    f(ramp(16))
+    for _ in range(2 * RING):
+        f(ramp(16))
+    assert all(reference() is None for reference in references)
+
+
+def test_a_result_that_was_changed_in_place_is_whole_again() -> None:
+    f = hot(lambda x: x + 1, (ramp(4, 6),), (ramp(2, 6),))
+    x = ramp(4, 6)
+    for _ in range(RING):
+        f(x).flags.writeable = False
+        f(x).shape = (6, 4)
+        f(x).shape = (24,)
+        f(x).dtype = np.int32
+    for _ in range(3 * RING):
+        result = expect_served(f, x)
+        assert result.flags.writeable and result.dtype == F32 and result.shape == (4, 6)
+        assert (result == x + 1).all()
+
+
+def test_large_results_are_not_kept() -> None:
+    f = hot(lambda x: x + 1, (ramp(KEEP_BYTES // 4 + 1),))
+    x = ramp(KEEP_BYTES // 4 + 1)
+    expect_served(f, x)
+    default_pool.safe_point()
+    before = default_pool.statistics().live_bytes
+    for _ in range(2 * RING):
+        assert expect_served(f, x)[-1] == x[-1] + 1
+    default_pool.safe_point()
+    assert default_pool.statistics().live_bytes == before
+
+
+def test_calls_leak_nothing() -> None:
+    f = hot(lambda x, y: (x + y, x * 2), (ramp(8), ramp(8)))
+    x, y = ramp(8), ramp(8)
+    objects_before = [sys.getrefcount(o) for o in (x, y, x.dtype, f, 1.5)]
+    for _ in range(1000):
+        f(x, y)
+    after = [sys.getrefcount(o) for o in (x, y, x.dtype, f, 1.5)]
+    assert [abs(a - b) <= 4 * RING for a, b in zip(after, objects_before, strict=True)] == [
+        True
+    ] * 5
+    gc.collect()
+    default_pool.safe_point()
+    before = default_pool.statistics().live_blocks
+    for _ in range(1000):
+        f(x, y)
+    default_pool.safe_point()
+    assert default_pool.statistics().live_blocks <= before
+
+
+def test_several_results_come_in_a_tuple() -> None:
+    f = hot(lambda x: (x + 1, x * 2), (ramp(5),))
+    result = expect_served(f, ramp(5))
+    assert type(result) is tuple
+    assert (result[0] == ramp(5) + 1).all() and (result[1] == ramp(5) * 2).all()
+    alone = hot(lambda x: (x + 1,), (ramp(5),))
+    assert type(expect_served(alone, ramp(5))) is tuple
+
+
+def test_other_structures_go_through_python() -> None:
+    f = hot(lambda x: {"a": x + 1}, (ramp(5),))
+    assert not f._stubs
+    assert (f(ramp(5))["a"] == ramp(5) + 1).all()
+    g = hot(lambda pair: pair[0] + pair[1], ((ramp(5), ramp(5)),))
+    assert (expect_python(g, (ramp(5), ramp(5))) == 2 * ramp(5)).all()
+
+
+def test_python_scalars_are_arguments() -> None:
+    f = hot(lambda x, a, n: x * a + n, (ramp(6), 0.5, 2))
+    for a, n in ((1.5, 3), (-0.0, -1), (2.25, 10**15)):
+        assert (expect_served(f, ramp(6), a, n) == (ramp(6) * F32(a) + F32(n))).all()
+    with pytest.raises(jd.errors.Error):
+        f(ramp(6), 0.5, 10**30)
+    g = hot(lambda x, flag: jnp.where(flag, x, -x), (ramp(6), True))
+    assert (expect_served(g, ramp(6), False) == -ramp(6)).all()
+    assert (expect_served(g, ramp(6), True) == ramp(6)).all()
+
+
+def test_arrays_of_other_kinds_go_through_python() -> None:
+    f = hot(lambda x: x + 1, (ramp(6),))
+    for other in (ramp(6, dtype=np.int64), ramp(6).astype(">f4"), ramp(2, 3)):
+        try:
+            result = expect_python(f, other)
+        except jd.errors.Error:
+            continue
+        assert (result == other + 1).all()
+    strange = np.zeros(25, np.uint8)[1:].view(F32)
+    assert not strange.flags.aligned
+    assert (expect_python(f, strange) == 1).all()
+    assert (expect_python(f, np.matrix([[1.0]], F32)) == 2).all()
+
+
+def test_strided_arrays_have_stubs_of_their_own() -> None:
+    f = hot(lambda x: x + 1, (ramp(12)[::2],), (ramp(10)[::2],))
+    for x in (ramp(12)[::2], ramp(40)[3::5]):
+        assert (expect_served(f, x) == x + 1).all()
+    assert (expect_python(f, ramp(6)) == ramp(6) + 1).all()
+
+
+def test_keywords_and_defaults() -> None:
+    def f(x: Any, scale: Any = 3.0) -> Any:
+        return x * scale
+
+    jitted = hot(f, (ramp(4),))
+    assert (expect_served(jitted, ramp(4)) == ramp(4) * 3).all()
+    assert (expect_python(jitted, ramp(4), scale=2.0) == ramp(4) * 2).all()
+    assert (expect_python(jitted, x=ramp(4)) == ramp(4) * 3).all()
+    assert (jitted(*[ramp(4)], scale=2.0) == ramp(4) * 2).all()
+    with pytest.raises(jd.errors.ArgumentError, match="too many positional"):
+        jitted(ramp(4), 1.0, 2.0)
+
+
+def test_errors_are_those_of_the_interpreter() -> None:
+    f = hot(lambda x, y: x + y, (ramp(4), ramp(4)), (ramp(5), ramp(5)))
+    with pytest.raises(jd.errors.ShapeError, match="do not broadcast"):
+        f(ramp(4), ramp(3))
+    with pytest.raises(jd.errors.ArgumentError, match="takes arrays and numbers"):
+        f(ramp(4), "text")
+    assert (expect_served(f, ramp(5), ramp(5)) == 2 * ramp(5)).all()
+
+
+def test_closures_and_temporaries() -> None:
+    weights = ramp(40, 40) / 100
+    bias = ramp(40)
+
+    def layers(x: Any) -> Any:
+        h = jnp.maximum(x @ weights + bias, 0)
+        return jnp.tanh(h @ weights - bias)
+
+    f = hot(layers, (ramp(3, 40),), (ramp(4, 40),))
+    reference = jd.VM(f.program, jd.Policy(threshold=10**9))
+    for rows in (2, 3, 9, 65):  # the last needs more temporary memory than there is at first
+        x = ramp(rows, 40) / 7
+        f(x)
+        result = expect_served(f, x)
+        assert result.tobytes() == reference.run("main", x)[0].tobytes()
+
+
+def test_two_dtypes_of_one_function() -> None:
+    f = hot(lambda x: x + x, (ramp(4),), (ramp(4, dtype=np.int64),))
+    assert expect_served(f, ramp(4)).dtype == F32
+    assert expect_served(f, ramp(4, dtype=np.int64)).dtype == np.int64
+
+
+def test_inside_a_capture_calls_are_recorded() -> None:
+    inner = hot(lambda x: x * 2, (ramp(4),))
+    outer = jd.jit(lambda y: y + inner(ramp(4)))
+    before = served(inner)
+    assert (outer(ramp(4)) == 3 * ramp(4)).all()
+    assert served(inner) == before
+    assert (expect_served(inner, ramp(4)) == 2 * ramp(4)).all()
+
+
+def test_clearing_the_cache_lets_the_code_go() -> None:
+    f = hot(lambda x: x + 41, (ramp(4),))
+    (stub,) = f._stubs.values()
+    kernel = weakref.ref(stub.entry.kernel)
+    del stub
+    jd.clear_cache()
+    assert (f(ramp(4)) == ramp(4) + 41).all()
+    gc.collect()
+    assert kernel() is None
+    f.wait()
+    f(ramp(4))
+    f.wait()
+    f(ramp(4))
+    assert (expect_served(f, ramp(4)) == ramp(4) + 41).all()
+
+
+def test_code_stays_while_threads_compute_in_it() -> None:
+    x = ramp(200_000)
+    f = hot(lambda x: jnp.tanh(jnp.exp(-x * x) + x), (x,))
+    expected = f(x)
+    stop = threading.Event()
+    wrong: list[int] = []
+
+    def work() -> None:
+        while not stop.is_set():
+            if not (f(x) == expected).all():
+                wrong.append(1)
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for _ in range(5):
+        jd.clear_cache()
+        f(x)
+        f.wait()
+    stop.set()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+def test_results_outlive_their_function() -> None:
+    f = hot(lambda x: x + 1, (ramp(8),))
+    results = [f(ramp(8) + k) for k in range(3)]
+    gone = weakref.ref(f)
+    del f
+    gc.collect()
+    assert gone() is None
+    for k, result in enumerate(results):
+        assert (result == ramp(8) + k + 1).all()
+
+
+def test_calls_go_on_in_a_forked_child() -> None:
+    f = hot(lambda x: x + 1, (ramp(8),))
+    child = os.fork()
+    if not child:
+        good = all((f(ramp(8) + k) == ramp(8) + k + 1).all() for k in range(10))
+        os._exit(0 if good else 1)
+    assert os.waitpid(child, 0)[1] == 0
+
+
+def test_the_default_floating_point_environment_holds() -> None:
+    script = """
+import ctypes, numpy as np, jitdialects as jd
+jd.config.threshold = 2
+f = jd.jit(lambda x: x * 0.5)
+x = np.full(4, 1.5e-38, np.float32)
+for _ in range(4): f(x); f.wait()
+libm = ctypes.CDLL("libm.so.6")
+environment = ctypes.create_string_buffer(32)
+libm.fegetenv(environment)
+word = ctypes.c_uint32.from_buffer(environment, 28)
+word.value |= 0x8040  # subnormals are zero
+libm.fesetenv(environment)
+result = f(x)
+libm.fegetenv(environment)
+kept = ctypes.c_uint32.from_buffer(environment, 28).value & 0x8040
+libm.fesetenv(ctypes.c_void_p(-1))
+assert kept == 0x8040 and (result == np.float32(0.75e-38)).all(), (kept, result)
+assert sum(s.words[2] for s in f._stubs.values()) >= 1
+"""
+    subprocess.run([sys.executable, "-c", script], check=True, timeout=120)
+
+
+def test_the_indicators_count_what_stubs_serve() -> None:
+    f = hot(lambda x: x * x + x, (ramp(8),))
+    jd.stats()
+    before = jd.stats()
+    for _ in range(100):
+        f(ramp(8))
+    after = jd.stats()
+    assert after["cache_hits"] == before["cache_hits"] + 100
+    assert "100 compiled" not in jd.explain(f)  # with those that warmed it up there are more
+    (row,) = [r for r in after["blocks"] if r.get("served", 0) >= 100 and r["function"] == "main"][
+        :1
+    ]
+    assert row["served"] >= 100
+
+
+def test_a_build_with_other_layouts_has_no_stubs() -> None:
+    script = """
+import numpy as np
+from jitdialects.runtime.native import objects
+objects.layout_is_known = lambda: False
+import jitdialects as jd
+jd.config.threshold = 2
+f = jd.jit(lambda x: x + 1)
+for _ in range(5): r = f(np.ones(3, np.float32)); f.wait()
+assert (r == 2).all() and jd.stats()["cache_hits"] >= 2
+"""
+    subprocess.run([sys.executable, "-c", script], check=True, timeout=120)
+
+
+def test_an_object_without_stubs_is_called_by_its_class() -> None:
+    assert (jd.jit(lambda x: x + 1)(ramp(3)) == ramp(3) + 1).all()
+    assert ctypes.c_int64.from_address(id(jd.jit(lambda x: x)) + objects.HEAD).value == 0
