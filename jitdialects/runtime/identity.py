@@ -18,6 +18,7 @@ _FLAGS = {
 """What each level of the x86-64 psABI adds, in the words of /proc/cpuinfo."""
 
 
+_FILES = ("runtime/compiler.py", "runtime/messages.py")
 _ROOMS = ("analysis", "bytecode", "dialects", "lowering", "passes", "runtime/engines", "runtime/native")
 
 
@@ -51,7 +52,7 @@ def compiler_version() -> str:
     one, which takes about a millisecond and is right for an editable checkout too.
     """
     package = Path(__file__).parent.parent
-    files: list[Path] = []
+    files = [package / name for name in _FILES]
     for room in _ROOMS:
         files += (f for f in (package / room).iterdir() if f.suffix in (".py", ".json", ".ll"))
     for name in ("xdsl", "llvmlite"):

@@ -18,7 +18,7 @@ from jitdialects.bytecode.dims import Dim, Shape
 from jitdialects.bytecode.dtypes import DType
 from jitdialects.errors import Error
 
-VERSION = 2
+VERSION = 3
 _REQUEST, _REPLY = b"JDRQ", b"JDRP"
 _HEAD = struct.Struct("<4sII")
 _LENGTH = struct.Struct("<I")
