@@ -68,8 +68,7 @@ def _compile(request: CompileRequest, since: float) -> bytes:
         seconds=request.seconds,
     )
     lowered = time.perf_counter()
-    meta = {"entry": ENTRY} | facts.as_json() | {"stub": True}
-    reply = CompileReply.decode(encode_reply(meta, b""))
+    reply = CompileReply.decode(encode_reply({"entry": ENTRY} | facts.as_json(), b""))
     texts: list[str] = []
     if is_servable(reply):
         words = [_words(program, constant) for constant in reply.constants]
@@ -80,7 +79,8 @@ def _compile(request: CompileRequest, since: float) -> bytes:
     facts.cpu_seconds = time.thread_time() - since
     wanted = ["thread_pool"] * facts.parallel + ["vectorcall"] * bool(texts)
     natives = {name: native_library(name, request.features) for name in wanted}
-    return encode_reply(meta | facts.as_json() | {"stub": bool(texts)}, library, natives)
+    meta = {"entry": ENTRY} | facts.as_json()
+    return encode_reply(meta, library, natives, stub=bool(texts))
 
 
 def _words(program: Program, constant: ConstantFact) -> int:

@@ -182,12 +182,16 @@ class CompileReply:
 
 
 def encode_reply(
-    facts: dict[str, Any], library: bytes, natives: dict[str, bytes] | None = None
+    facts: dict[str, Any],
+    library: bytes,
+    natives: dict[str, bytes] | None = None,
+    *,
+    stub: bool = False,
 ) -> bytes:
-    """A reply of `lowering.pipelines.Facts.as_json()` with the name of the `entry` and whether there is a
-    `stub`; `natives` are libraries of the runtime that go with it."""
+    """A reply of `lowering.pipelines.Facts.as_json()` with the name of the `entry`. `natives` are libraries of
+    the runtime that go with `library`, `stub` says whether that has a call stub."""
     texts = {name: base64.b64encode(data).decode() for name, data in (natives or {}).items()}
-    return _frame(_REPLY, facts | {"natives": texts}, library)
+    return _frame(_REPLY, facts | {"natives": texts, "stub": stub}, library)
 
 
 def encode_error(sentence: str) -> bytes:

@@ -91,7 +91,6 @@ class FakeCompiler:
             "guards": self.guards,
             "arena": self.arena,
             "parallel": False,
-            "stub": False,
             "operators": 3,
             "operators_fused": 2,
             "remarks": ["a remark"],

@@ -105,6 +105,7 @@ def test_the_wheel_has_the_package_with_its_data_and_nothing_else(wheel: Path) -
         "jitdialects/py.typed",
         "jitdialects/bytecode/elementary.json",
         "jitdialects/runtime/native/thread_pool.ll",
+        "jitdialects/runtime/native/vectorcall.ll",
     }
     assert {name for name in names if name.startswith("jitdialects/")} == sources | data
     assert any(name.endswith("/licenses/LICENSE") for name in names)

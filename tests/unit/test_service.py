@@ -67,7 +67,6 @@ def test_replies_are_read_with_their_expressions() -> None:
         "guards": [["<=", "1", "n"]],
         "arena": "4 * n + 64",
         "parallel": True,
-        "stub": True,
         "operators": 3,
         "operators_fused": 2,
         "remarks": [],
