@@ -74,7 +74,7 @@ class Kernel:
 
     def __post_init__(self, library: LoadedLibrary, pool: Sequence[Constant]) -> None:
         weakref.finalize(self, library.close).atexit = False
-        if self.reply.parallel:
+        if "thread_pool" in self.reply.natives:
             threads.default_threads.load(self.reply.natives["thread_pool"])
         self.constants = [laid_out(pool[c.index].value, c.tile) for c in self.reply.constants]
         self.source, namespace = _generate(self.signature, self.reply, self.constants)
