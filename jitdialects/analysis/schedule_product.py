@@ -7,9 +7,9 @@ from jitdialects.analysis.nest_facts import NestFacts, lanes_for, next_power_of_
 from jitdialects.analysis.row_groups import iterations_done
 from jitdialects.dialects.loop import Schedule
 
-TILES_PER_PANEL = 4
-"""Rows of the left operand meet so many tiles while they are in the cache. Long rows are copied faster, too: a
-matrix seldom starts where a cache line does."""
+PANEL_BYTES = 256
+"""Of a row of the right operand: rows of the left one meet so many tiles while they are in the cache. Long rows are
+copied faster, too: a matrix seldom starts where a cache line does."""
 WORTH_A_TILE = 40
 """A second tile is compiled for if it saves more than one row in so many."""
 CHAIN_BODY = 8
@@ -40,9 +40,15 @@ def product_schedule(facts: NestFacts, level: Level) -> Schedule:
         vector=width,
         jam=jam,
         rest=rest if rows > 1 else 0,
-        panel=TILES_PER_PANEL if rows > 1 and tiled else 0,
+        panel=panel_of(width, facts.element_bytes) if rows > 1 and tiled else 0,
         pack=int(tiled),
     )
+
+
+def panel_of(width: int, element_bytes: int) -> int:
+    """Tiles that go together; 0 if that would be one."""
+    tiles = PANEL_BYTES // (width * element_bytes)
+    return tiles if tiles > 1 else 0
 
 
 def rows_for(extent: int | None, level: Level) -> tuple[int, int]:

@@ -57,9 +57,9 @@ from jitdialects.passes.loop_rewrite import (
     set_schedule,
 )
 
-MAX_PANEL_BYTES = 256 * 1024
-"""Half of a common second-level cache."""
-MAX_STACK_BYTES = 1024 * 1024
+MAX_PANEL_BYTES = 1024 * 1024
+"""A share of a common third-level cache. Tiles come as streams, so that the second level need not hold all."""
+MAX_STACK_BYTES = 2 * 1024 * 1024
 """All panels of a function: they live on the stack of whatever thread calls it."""
 ALIGNMENT = 64
 
