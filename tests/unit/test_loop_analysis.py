@@ -18,7 +18,7 @@ from jitdialects.analysis.bounds import (
 )
 from jitdialects.analysis.dependence import carried_dependence, carried_distance, linear_form
 from jitdialects.analysis.lanes import lanes_of
-from jitdialects.analysis.machine import LEVELS
+from jitdialects.analysis.machine import LEVELS, Level
 from jitdialects.analysis.memory import may_alias, overlap_possible
 from jitdialects.analysis.nest_facts import NestFacts, facts_of, next_power_of_two
 from jitdialects.analysis.row_groups import in_large_groups, iterations_done
@@ -355,25 +355,33 @@ def facts(**changes: object) -> NestFacts:
         "streams": 2,
         "element_bytes": 4,
         "operations": 20,
+        "functions": 0,
+        "shares": True,
+        "private_bytes": 0,
     }
     return NestFacts(**(given | changes))
 
 
 def test_schedules() -> None:
+    """What is said of one thread and its caches; `stream` and `threads` have tests of their own."""
     v3 = LEVELS["x86-64-v3"]
-    assert choose_schedule(facts(), v3) == Schedule(vector=8)
-    assert choose_schedule(facts(element_bytes=8), v3) == Schedule(vector=4)
-    assert choose_schedule(facts(operations=4), v3) == Schedule(vector=8, unroll=2)
-    assert choose_schedule(facts(extents=(32,), operations=4), v3) == Schedule(vector=32)
-    assert choose_schedule(facts(extents=(5,)), v3) == Schedule(vector=8)
-    assert not choose_schedule(facts(contiguous=False), v3)
-    assert not choose_schedule(facts(kinds=(REDUCTION,)), v3)
+
+    def chosen(facts: NestFacts, level: Level = v3) -> Schedule:
+        return choose_schedule(facts, level).without("stream", "threads")
+
+    assert chosen(facts()) == Schedule(vector=8)
+    assert chosen(facts(element_bytes=8)) == Schedule(vector=4)
+    assert chosen(facts(operations=4)) == Schedule(vector=8, unroll=2)
+    assert chosen(facts(extents=(32,), operations=4)) == Schedule(vector=32)
+    assert chosen(facts(extents=(5,))) == Schedule(vector=8)
+    assert not chosen(facts(contiguous=False))
+    assert not chosen(facts(kinds=(REDUCTION,)))
     chain = facts(kinds=(REDUCTION,), operations=5)
-    assert choose_schedule(chain, v3) == Schedule(unroll=4)
-    assert not choose_schedule(chain, LEVELS["x86-64-v1"])
-    assert not choose_schedule(facts(encloses_loops=True, accumulators="arrays"), v3)
+    assert chosen(chain) == Schedule(unroll=4)
+    assert not chosen(chain, LEVELS["x86-64-v1"])
+    assert not chosen(facts(encloses_loops=True, accumulators="arrays"))
     rows = facts(encloses_loops=True, accumulators="scalars", contiguous=False)
-    assert choose_schedule(rows, v3) == Schedule(jam=(4,))
+    assert chosen(rows) == Schedule(jam=(4,))
 
 
 @pytest.mark.parametrize(

@@ -34,9 +34,9 @@ func.func @wide_elements(%x: memref<?xi64>, %y: memref<?xi64>, %n: index) {
 
 // The widest element decides: its vector fills one register, those of the others a part.
 // CHECK-LABEL: func.func @mixed_widths
-// CHECK:         kinds [parallel] schedule <vector = 4, unroll = 2, threads = 16384> {
+// CHECK:         kinds [parallel] schedule <vector = 4, unroll = 2, stream = 4194304, threads = 16384> {
 // V4-LABEL:    func.func @mixed_widths
-// V4:            kinds [parallel] schedule <vector = 8, unroll = 2, threads = 16384> {
+// V4:            kinds [parallel] schedule <vector = 8, unroll = 2, stream = 4194304, threads = 16384> {
 func.func @mixed_widths(%x: memref<?xi32>, %b: memref<?xi8>, %y: memref<?xf64>, %n: index) {
   %c0 = arith.constant 0 : index
   loop.nest (%i) = (%c0) to (%n) step (1) kinds [parallel] {
@@ -48,7 +48,7 @@ func.func @mixed_widths(%x: memref<?xi32>, %b: memref<?xi8>, %y: memref<?xf64>, 
 }
 
 // CHECK-LABEL: func.func @int32
-// CHECK:         kinds [parallel] schedule <vector = 8, unroll = 2, threads = 16384> {
+// CHECK:         kinds [parallel] schedule <vector = 8, unroll = 2, stream = 4194304, threads = 16384> {
 func.func @int32(%x: memref<?xi32>, %b: memref<?xi8>, %n: index) {
   %c0 = arith.constant 0 : index
   loop.nest (%i) = (%c0) to (%n) step (1) kinds [parallel] {
