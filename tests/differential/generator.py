@@ -364,7 +364,7 @@ def _branch(g: Generator) -> None:
     main.apply("multiply", a.register, main.constant(2.0), into=result)
     main.branch(blocks[2])
     main.enter(blocks[1])
-    main.apply("tanh" if a.dtype == FLOAT32 else "sqrt", a.register, into=result)
+    main.apply("tanh", a.register, into=result)
     main.branch(blocks[2])
     main.enter(blocks[2])
     g.pool.append(Known(result, a.dtype, a.shape))
