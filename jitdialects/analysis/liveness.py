@@ -41,6 +41,10 @@ class Liveness:
         self._defined: dict[Block, dict[SSAValue, int]] = {}
         self._number(region)
         self._solve(region)
+        self._blocks_of: dict[SSAValue, list[Block]] = {}
+        for block in self.begin:
+            for value in (*self._defined[block], *self.live_in[block]):
+                self._blocks_of.setdefault(value, []).append(block)
 
     def _number(self, region: Region) -> None:
         position = 0
@@ -75,12 +79,8 @@ class Liveness:
 
     def ranges(self, value: SSAValue) -> Iterator[Range]:
         """One closed range for each block in which `value` is alive, in the order of the blocks."""
-        for block in self.begin:
-            start = self._defined[block].get(value)
-            if start is None:
-                if value not in self.live_in[block]:
-                    continue
-                start = self.begin[block]
+        for block in self._blocks_of.get(value, ()):
+            start = self._defined[block].get(value, self.begin[block])
             if value in self.live_out[block]:
                 yield start, self.end[block]
             else:

@@ -125,6 +125,8 @@ class StoragePlan:
         self.storage: dict[Root, Storage] = {}
         self.arena_size: Dim = 0
         self._live = Liveness(function.body)
+        self._edges_of: dict[Block, list[Edge]] = {}
+        self._arriving: dict[Root, list[tuple[Edge, Move]]] = {}
         self._collect()
         self._share()
         self._place()
@@ -133,9 +135,9 @@ class StoragePlan:
         """The memory that `value` lives in or is a view of."""
         return self.storage[self.roots[value]]
 
-    def edges_of(self, block: Block) -> Iterator[Edge]:
+    def edges_of(self, block: Block) -> Sequence[Edge]:
         """The edges that leave `block`, in the order of its successors."""
-        return (edge for edge in self.edges if edge.block is block)
+        return self._edges_of.get(block, ())
 
     # ---- roots and edges
 
@@ -157,9 +159,11 @@ class StoragePlan:
             assert terminator is not None
             for edge in self._edges(block, terminator):
                 self.edges.append(edge)
+                self._edges_of.setdefault(block, []).append(edge)
                 at = live.position[terminator]
                 for move in edge.moves:
                     move.target.ranges.append((at, at))
+                    self._arriving.setdefault(move.target, []).append((edge, move))
         for root in (*self.roots.values(), *self.results):
             self.storage.setdefault(root, Storage([root]))
 
@@ -232,11 +236,10 @@ class StoragePlan:
                 is_old = self.roots.get(value) is old
                 if dies and is_old and may_overwrite(op, number, value, self.roots):
                     yield at
-        for edge in self.edges:
-            for move in edge.moves:
-                if move.target is new and self.roots[move.source] is old and is_whole(move.source):
-                    assert edge.block.last_op is not None
-                    yield self._live.position[edge.block.last_op]
+        for edge, move in self._arriving.get(new, ()):
+            if self.roots[move.source] is old and is_whole(move.source):
+                assert edge.block.last_op is not None
+                yield self._live.position[edge.block.last_op]
 
     # ---- places
 

@@ -3,7 +3,8 @@
 A traced value knows its dtype and its rank; its sizes are expressions over the sizes of the arguments,
 with a fresh symbol wherever a size depends on data, so that what is known to be wrong is refused at
 the line that says it, and nothing is ever assumed. Every instruction carries the user's line.
-Constants are gathered at the head of the entry block, where they dominate every use.
+Constants are loaded at the head of every block that uses them: many branches with constants of their own
+would else each destroy those of all others.
 
 Values that are recorded inside a loop belong to that loop's *scope*; using one after the loop would
 read a register that may not be defined, and is refused.
@@ -277,6 +278,15 @@ class Tracer(Recorder):
         value.scope = self.scopes[0]
         return value
 
+    def _constants_of(self, block: list[Instruction]) -> list[Instruction]:
+        """Loads of the constants that a block reads."""
+        read = {r for instruction in block for r in instruction.operands}
+        return [
+            Instruction("const", (register,), (), {"constant": index})
+            for index, register in enumerate(self._constants.values())
+            if register in read
+        ]
+
     # ---- undoing and finishing
 
     def mark(self) -> tuple[int, int]:
@@ -293,12 +303,8 @@ class Tracer(Recorder):
         """The program with the one function `main`."""
         returned = tuple(self.own(v).register for v in results)
         self.blocks[-1].instructions.append(Instruction("return", (), returned))
-        heads = [
-            Instruction("const", (register,), (), {"constant": index})
-            for index, register in enumerate(self._constants.values())
-        ]
         blocks = _without_unused_sizes([b.instructions for b in self.blocks])
-        blocks[0] = heads + blocks[0]
+        blocks = [self._constants_of(b) + b for b in blocks]
         order = {r: i for i, r in enumerate(self._parameters)}
         number = {r: order.get(r, -1) for r in range(self._registers)}
         others = [r for r in range(self._registers) if r not in order]

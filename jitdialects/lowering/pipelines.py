@@ -46,6 +46,7 @@ def tensor_passes(signature: str, features: str, fuse: bool = True) -> tuple[Mod
     from jitdialects.passes.tssa_fold_constants import TssaFoldConstantsPass
     from jitdialects.passes.tssa_fuse import TssaFusePass
     from jitdialects.passes.tssa_simplify import TssaSimplifyPass
+    from jitdialects.passes.tssa_sink_constants import TssaSinkConstantsPass
 
     return (
         ConvertVmToTssaPass(signature=signature),
@@ -53,6 +54,7 @@ def tensor_passes(signature: str, features: str, fuse: bool = True) -> tuple[Mod
         TssaSimplifyPass(),
         TssaCsePass(),
         TssaDcePass(),
+        TssaSinkConstantsPass(),
         TssaFusePass(merge=fuse, features=features),
         TssaBufferizePass(),
     )

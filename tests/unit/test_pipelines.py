@@ -69,8 +69,22 @@ def _weights(main: FunctionBuilder) -> int:
     return main.apply("matmul", *main.parameters, main.constant(matrix))
 
 
+def _count(main: FunctionBuilder) -> int:
+    """A loop that reads a constant of the block before it."""
+    (limit,) = main.parameters
+    number, step = main.move(limit), main.constant(-2)
+    head, exit = main.block("head"), main.block("exit")
+    main.branch(head)
+    main.enter(head)
+    main.apply("add", number, step, into=number)
+    main.branch_if(main.apply("greater", number, step), head, exit)
+    main.enter(exit)
+    return number
+
+
 PROGRAMS = {
     "square": (_program(1, lambda f: f.apply("multiply", *f.parameters * 2)), "main(f32[n])"),
+    "loop": (_program(1, _count), "main(i64[])"),
     "wasteful": (_program(1, _wasteful), "main(f32[n])"),
     "matmul": (_program(2, lambda f: f.apply("matmul", *f.parameters)), "main(f32[m,9], f32[9,n])"),
     "weights": (_program(1, _weights), "main(f32[n,8])"),
@@ -123,6 +137,7 @@ def test_every_pass_is_in_the_list_or_made_of_its_tables() -> None:
 
 NEEDED_BY = {
     "loop-stream": "square",
+    "tssa-sink-constants": "loop",
     "loop-schedule": "matmul",
     "loop-tile": "matmul",
     "loop-distribute": "columns",
