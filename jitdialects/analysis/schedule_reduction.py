@@ -15,6 +15,8 @@ SEGMENT = 16 * 1024
 """Bytes of a row that are visited in one go, at most."""
 ACCUMULATORS = 1024 * 1024
 """Bytes of accumulators on the stack, at most: those in use, 32 for a column, then fit a second-level cache."""
+ROWS = 4
+"""Rows abreast: with 32 lanes of 4 bytes each, all registers of AVX2 are accumulators."""
 SHORT = 8
 """A reduction of at most so many steps has no loop."""
 
@@ -40,6 +42,16 @@ def columns_schedule(facts: NestFacts, level: Level) -> Schedule:
         vector=width,
         distribute=tile or max(extent or 1, 1),
     )
+
+
+def rows_schedule(facts: NestFacts, level: Level) -> Schedule:
+    """Some rows abreast: memory serves several streams better than one, and chains of additions overlap."""
+    rows = ROWS if facts.element_bytes <= 4 else ROWS // 2
+    extent = facts.extents[-1]
+    others = len(facts.kinds) - 1
+    if extent is not None and extent <= rows:
+        return Schedule(jam=(1,) * others + (extent,)) if extent > 1 else Schedule()
+    return Schedule(tile=(0,) * others + (rows,), jam=(1,) * others + (rows,))
 
 
 def segment(facts: NestFacts, width: int) -> int:

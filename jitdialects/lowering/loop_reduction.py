@@ -33,6 +33,11 @@ from jitdialects.lowering.loop_matmul import multiply_add
 from jitdialects.lowering.scalar_rules import is_float, largest, smallest
 
 BLOCK, LANES, LEVELS = 4096, 32, 64
+INDEX_BITS = 64
+ABREAST = 4
+"""Blocks that are read at a time where there is only one row: memory serves several streams better than one."""
+FEW = 16
+"""Elements of a row that need no lanes in memory."""
 STEPS, STEPS_IN_ORDER = 4, 8
 """Rows of columns that are added at a time, so that an accumulator in memory is loaded and stored once for all."""
 
@@ -88,7 +93,7 @@ def lower_reduction(at: Emitter, group: GroupOp, op: Operation) -> None:
         return at.load(rows.source, indices if axes else indices[:-1])
 
     with at.nest(*over(at, rows.kept)) as outer:
-        result = reduce_row(at, op, rows.length, outer, element, rows.axis)
+        result = reduce_row(at, op, rows.length, outer, element, rows.axis, cheap=True)
         at.store(result, rows.out, outer)
 
 
@@ -149,11 +154,13 @@ def reduce_row(
     outer: Sequence[SSAValue],
     element: Element,
     axis: int | None = None,
+    cheap: bool = False,
 ) -> SSAValue:
     """What the reduction `op` makes of a row of `length` elements, at the emitter's place.
 
     The row's index is number `axis` (default: the last) among those of `element`, the others are `outer`.
-    The result is a scalar of the type in which buffers hold it: an epilogue may follow.
+    The result is a scalar of the type in which buffers hold it: an epilogue may follow. `cheap`: elements are
+    just loaded, so that a short row needs no vectors.
     """
     axis = len(outer) if axis is None else axis
     before, behind = outer[:axis], outer[axis:]
@@ -166,14 +173,30 @@ def reduce_row(
 
     if length == 1:
         result = element((*before, at.index(0), *behind))
+    elif cheap and not behind and isinstance(length, int) and 0 < length <= FEW:
+        elements = [element((*before, at.index(i))) for i in range(length)]
+        result = _fold_few(at, elements, combine)
     elif behind and not blocked:
         result = _reduce_in_order(at, length, type, combine, step)
     else:
         add = _add_columns if behind else _add_chunks
-        result = reduce_axis(at, length, type, combine, step, blocked=blocked, add=add)
+        single = not outer
+        result = reduce_axis(
+            at, length, type, combine, step, blocked=blocked, add=add, abreast=single
+        )
     if blocked and op.name == "tssa.sum":
         result = combine(at, result, at.constant(type, 0.0))
     return result
+
+
+def _fold_few(at: Emitter, lanes: list[SSAValue], combine: Combine) -> SSAValue:
+    """One element per lane, folded by halves; lanes without elements change nothing."""
+    half = FEW // 2
+    while half:
+        pairs = list(zip(lanes, lanes[half:], strict=False))
+        lanes = [*(combine(at, a, b) for a, b in pairs), *lanes[len(pairs) : half]]
+        half //= 2
+    return lanes[0]
 
 
 def _reduce_in_order(
@@ -241,13 +264,15 @@ def reduce_axis(
     *,
     blocked: bool,
     add: Add | None = None,
+    abreast: bool = False,
 ) -> SSAValue:
     """Combine `length` elements; sums and products of floats are `blocked`. `add` says how the elements of
-    a block are visited: chunk by chunk if they lie next to each other, as by default."""
+    a block are visited: chunk by chunk if they lie next to each other, as by default. `abreast`: this is the
+    only row, so that several blocks are visited at a time, also where the order is free."""
     lanes = Lanes(at.alloca(element, LANES), combine, step)
-    if not blocked or (isinstance(length, int) and length <= BLOCK):
+    if not (blocked or abreast) or (isinstance(length, int) and length <= BLOCK):
         return _reduce_block(at, 0, length, lanes, add or _add_chunks)
-    return _reduce_blocks(at, length, lanes, add or _add_chunks)
+    return _reduce_blocks(at, length, lanes, add or _add_chunks, abreast=abreast)
 
 
 def _value(at: Emitter, index: Bound) -> SSAValue:
@@ -267,6 +292,9 @@ def _multiple_below(at: Emitter, first: Bound, stop: Bound, number: int) -> Boun
 def _add_chunks(at: Emitter, lanes: Lanes, first: Bound, stop: Bound) -> None:
     """Neighbours: 32 at a time, a lane each, then the ragged chunk."""
 
+    ragged: Bound
+    rest: Bound
+
     def chunk(start: SSAValue, count: SSAValue) -> None:
         with at.nest([at.index(0)], [count], [PARALLEL]) as (lane,):
             so_far = at.load(lanes.memory, (lane,))
@@ -274,8 +302,8 @@ def _add_chunks(at: Emitter, lanes: Lanes, first: Bound, stop: Bound) -> None:
 
     if isinstance(first, SSAValue) or isinstance(stop, SSAValue):
         count = at.emit(arith.SubiOp, (_value(at, stop), _value(at, first)), INDEX, WRAP)
-        rest: Bound = at.emit(arith.AndIOp, (count, at.index(LANES - 1)), INDEX)
-        ragged: Bound = at.emit(arith.SubiOp, (_value(at, stop), rest), INDEX, WRAP)
+        rest = at.emit(arith.AndIOp, (count, at.index(LANES - 1)), INDEX)
+        ragged = at.emit(arith.SubiOp, (_value(at, stop), rest), INDEX, WRAP)
     else:
         rest = dims.sub(stop, first)
         ragged = dims.add(first, dims.scale(dims.floordiv(rest, LANES), LANES))
@@ -336,29 +364,32 @@ def _reduce_block(at: Emitter, first: Bound, stop: Bound, lanes: Lanes, add: Add
     return at.load(memory, (zero,))
 
 
-def _reduce_blocks(at: Emitter, length: Dim, lanes: Lanes, add: Add) -> SSAValue:
+def _reduce_blocks(at: Emitter, length: Dim, lanes: Lanes, add: Add, *, abreast: bool) -> SSAValue:
     """Reduce blocks one after the other, joined by the aligned binary tree.
 
-    `stack[t]` is the sum of 2^t blocks that waits for its partner to the right. Block b completes one
-    pair for each trailing zero of b + 1. What waits at the end is joined from the right.
+    What waits in the tree at the end is joined from the right. `abreast`: whole groups of blocks come
+    first, the blocks of a group side by side.
     """
     combine, element = lanes.combine, memref_of(lanes.memory).get_element_type()
     end, zero, one = at.size(length), at.index(0), at.index(1)
     count = dims.floordiv(dims.add(length, BLOCK - 1), BLOCK)
-    blocks = at.size(count)
+    blocks, alone = at.size(count), zero
     most = count.bit_length() if isinstance(count, int) else LEVELS
     stack, sum = at.alloca(element, most), at.alloca(element)
-    with at.nest([zero], [blocks], [REDUCTION]) as (block,):
+    groups = dims.floordiv(length, BLOCK * ABREAST) if abreast else 0
+    if groups != 0:
+        alone = at.size(dims.scale(groups, ABREAST))
+        with at.nest([zero], [at.size(groups)], [REDUCTION]) as (group,):
+            at.store(_reduce_group(at, group, lanes, add), sum)
+            _push(at, stack, sum, combine, group, ABREAST.bit_length() - 1)
+    with at.nest([alone], [blocks], [REDUCTION]) as (block,):
         start = at.emit(arith.MuliOp, (block, at.index(BLOCK)), INDEX, WRAP)
         stop = at.emit(arith.MinSIOp, (at.add(start, at.index(BLOCK)), end), INDEX)
         at.store(_reduce_block(at, start, stop, lanes, add), sum)
-        pairs = _bits(at, math.CountTrailingZerosOp, at.add(block, one))
-        with at.nest([zero], [pairs], [REDUCTION]) as (level,):
-            at.store(combine(at, at.load(stack, (level,)), at.load(sum)), sum)
-        at.store(at.load(sum), stack, (pairs,))
+        _push(at, stack, sum, combine, block, 0)
     at.store(at.constant(element, combine.identity), sum)
     absent = _bits(at, math.CountLeadingZerosOp, blocks)
-    levels = at.emit(arith.SubiOp, (at.index(LEVELS), absent), INDEX, WRAP)
+    levels = at.emit(arith.SubiOp, (at.index(INDEX_BITS), absent), INDEX, WRAP)
     with at.nest([zero], [levels], [REDUCTION]) as (level,):
         bit = at.emit(arith.AndIOp, (at.emit(arith.ShRUIOp, (blocks, level), INDEX), one), INDEX)
         waits = at.compare("ne", bit, zero)
@@ -366,6 +397,39 @@ def _reduce_blocks(at: Emitter, length: Dim, lanes: Lanes, add: Add) -> SSAValue
         partner = at.select(waits, at.load(stack, (level,)), identity)
         at.store(combine(at, partner, at.load(sum)), sum)
     return at.load(sum)
+
+
+def _reduce_group(at: Emitter, group: SSAValue, lanes: Lanes, add: Add) -> SSAValue:
+    """What the tree makes of the whole blocks `ABREAST * group, ...`, which do not depend on each other."""
+    element = memref_of(lanes.memory).get_element_type()
+    sums = at.alloca(element, ABREAST)
+    first = at.emit(arith.MuliOp, (group, at.index(BLOCK * ABREAST)), INDEX, WRAP)
+    with at.nest([at.index(0)], [at.index(ABREAST)], [PARALLEL]) as (place,):
+        offset = at.emit(arith.MuliOp, (place, at.index(BLOCK)), INDEX, WRAP)
+        start = at.add(first, offset)
+
+
+        def step(index: SSAValue, lane: SSAValue, start: SSAValue = start) -> SSAValue:
+            return lanes.step(at.add(start, index), lane)
+
+        own = Lanes(at.alloca(element, LANES), lanes.combine, step)  # bounds inside are the same for all
+        at.store(_reduce_block(at, 0, BLOCK, own, add), sums, (place,))
+    found = [at.load(sums, (at.index(place),)) for place in range(ABREAST)]
+    while len(found) > 1:
+        found = [lanes.combine(at, a, b) for a, b in zip(found[::2], found[1::2], strict=True)]
+    return found[0]
+
+
+def _push(
+    at: Emitter, stack: SSAValue, sum: SSAValue, combine: Combine, number: SSAValue, lowest: int
+) -> None:
+    """Subtree `number` of 2^lowest blocks, which is in `sum`, joins the tree: it completes one pair for each
+    trailing zero of number + 1. `stack[t]` is the sum of 2^t blocks that waits for its partner to the right."""
+    pairs = _bits(at, math.CountTrailingZerosOp, at.add(number, at.index(1)))
+    end = at.add(pairs, at.index(lowest)) if lowest else pairs
+    with at.nest([at.index(lowest)], [end], [REDUCTION]) as (level,):
+        at.store(combine(at, at.load(stack, (level,)), at.load(sum)), sum)
+    at.store(at.load(sum), stack, (end,))
 
 
 def _bits(at: Emitter, count: type[Operation], value: SSAValue) -> SSAValue:

@@ -11,6 +11,7 @@
 | parallel axes around reductions with scalar accumulators (a matmul) | columns tiled to a register tile, rows jammed: 8 rows x 2 vectors (v4), 6 x 2 (v3), 2 x 1 (below: no FMA), and 4 x 2 for what such tiles leave over; one row: 8 vectors. Tiles of columns go outside, so that a panel of the right operand is used by all rows; four tiles at a time, packed where there are more rows than one tile has |
 | the same, if nothing is shared between the columns (a sum over an axis that is not the last) | segments of rows of up to 16 KB, the column axis distributed over the loops inside |
 | the same as a matmul, but columns not next to each other | four columns jammed: independent chains hide the latency |
+| parallel axes around reductions with arrays of accumulators (a sum over the last axis) | four rows abreast, two of 8-byte elements |
 | a reduction of up to 8 steps | unrolled |
 | a chain of products, inside | unrolled by 4 from v3 on |
 | anything else | none |
@@ -32,7 +33,7 @@ from jitdialects.analysis.machine import LEVELS, Level
 from jitdialects.analysis.nest_facts import NestFacts, facts_of
 from jitdialects.analysis.schedule_elementwise import elementwise_schedule
 from jitdialects.analysis.schedule_product import is_chain, product_schedule
-from jitdialects.analysis.schedule_reduction import SHORT, columns_schedule, is_reduction
+from jitdialects.analysis.schedule_reduction import SHORT, columns_schedule, is_reduction, rows_schedule
 from jitdialects.dialects.loop import PARALLEL, Schedule, ScheduleAttr
 from jitdialects.passes.loop_rewrite import nests_innermost_first
 
@@ -50,7 +51,7 @@ def choose_schedule(facts: NestFacts, level: Level) -> Schedule:
     if is_reduction(facts) and facts.contiguous and facts.extents[-1] != 1:
         return columns_schedule(facts, level)
     if facts.accumulators == "arrays":
-        return Schedule()
+        return rows_schedule(facts, level) if is_reduction(facts) else Schedule()
     if facts.contiguous and facts.extents[-1] != 1:
         return product_schedule(facts, level)
     axes_before = len(facts.kinds) - 1

@@ -9,7 +9,8 @@
       loop.nest (%j) = (%jt) to (min(%jt + 16, %n)) ... schedule <vector = 16> { B }
     }
 
-The last axis is split, so that whole tiles need no masks; a ragged tile of another axis ends at the axis' bound.
+The last axis is split, so that whole tiles need no masks, unless it will be distributed over many loops; a ragged
+tile of another axis ends at the axis' bound.
 With `panel = 4` in the schedule, four whole tiles go together, a nest of their own between the two:
 
     loop.nest (%i, %p) = (%c0, %c0) to (%m, %main) step (1, 64) ... schedule <order = [1, 0]> {
@@ -17,7 +18,8 @@ With `panel = 4` in the schedule, four whole tiles go together, a nest of their 
         loop.nest (%j) = (%jt) to (%jt + 16) ... schedule <vector = 16> { B } } }
 
 Parts that cannot be reached are not made. `order`, `pack`, and the `jam` of axes that are not tiled, stay on the
-outer nest, everything else goes to the inner one. Only parallel axes are tiled, since axes that are not move
+outer nest, everything else goes to the inner one; a ragged tile is not jammed, since most of its copies would
+not exist. Only parallel axes are tiled, since axes that are not move
 outside those that are. Sizes come from the schedule of a nest, or from the option `sizes`.
 """
 
@@ -62,7 +64,7 @@ def parts_of(nest: NestOp, axis: int, size: int, math: IndexMath) -> list[Part]:
     extent = constant_extent(nest.lower[axis], nest.upper[axis])
     if extent is not None and extent % (size * step) == 0:
         return [Part(lower, upper, False)]
-    if axis != nest.rank - 1:
+    if axis != nest.rank - 1 or nest_schedule(nest).distribute:
         return [Part(lower, upper, True)]
     trips = math.trips(lower, upper, step)
     whole = math.sub(trips, math.remui(trips, size))
@@ -146,7 +148,7 @@ def put_tiled(
         if parts[axis].ragged:
             end = inside.minsi(end, parts[axis].upper)
         lower[place], upper[place] = iv, inside.value(end)
-    points = _nest(nest, inner, lower, upper, None, body, _inner_schedule(schedule, inner))
+    points = _nest(nest, inner, lower, upper, None, body, _inner_schedule(schedule, inner, parts))
     if not outer:
         math.put(points)
         return None
@@ -179,8 +181,10 @@ def _nest(
     return NestOp(lower, upper, steps, kinds, body, schedule)
 
 
-def _inner_schedule(schedule: Schedule, inner: Sequence[int]) -> Schedule:
-    jam = tuple(schedule.jam[axis] for axis in inner) if schedule.jam else ()
+def _inner_schedule(
+    schedule: Schedule, inner: Sequence[int], parts: Sequence[Part]
+) -> Schedule:
+    jam = schedule.jam and tuple(1 if parts[a].ragged else schedule.jam[a] for a in inner)
     jams = any(copies > 1 for copies in jam)
     rest = schedule.rest if jams else 0
     jam = jam if jams else ()

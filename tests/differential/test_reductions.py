@@ -87,6 +87,29 @@ def test_static_lengths(length: int, axis: int) -> None:
     everywhere([x], f"f32[{shape}]", reduced(("sum", "max"), axis))
 
 
+@pytest.mark.parametrize(("kind", "name"), [("f32", "sum"), ("f64", "sum"), ("i64", "max")])
+def test_blocks_abreast(kind: str, name: str) -> None:
+    """One row: groups of four blocks, then blocks alone."""
+    types = {"f32": np.float32, "f64": np.float64, "i64": np.int64}
+    lengths = (1, 4097, 4 * 4096, 4 * 4096 + 1, 9 * 4096 + 77, 23 * 4096 + 5)
+    made = program(1, reduced((name,), 0))
+    compiled = Compiled(made, parse(f"main({kind}[n])"))
+    for n in lengths:
+        x = (floats(n) * 100).astype(types[kind])
+        assert_same(compiled.run([x]), by_oracle(made, [x]), f"n={n}")
+
+
+@pytest.mark.parametrize("columns", [1, 7, 4095, 4097, 5000])
+@pytest.mark.parametrize("rows", [1, 37, 300])
+def test_segments_of_rows(rows: int, columns: int) -> None:
+    """Tiles of columns, static and not."""
+    made = program(1, reduced(("sum", "max"), 0))
+    x = floats(rows, columns)
+    want = by_oracle(made, [x])
+    for types in (f"f32[{rows},{columns}]", "f32[n,m]"):
+        assert_same(Compiled(made, parse(f"main({types})")).run([x]), want, types)
+
+
 def test_a_sum_does_not_depend_on_the_layout() -> None:
     """Over axis 0, over axis 1 of the transpose, strided and copied, row by row: one set of bits."""
     x = floats(3 * 4096 + 5, 21)

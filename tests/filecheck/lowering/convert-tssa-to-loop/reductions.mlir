@@ -17,7 +17,9 @@ func.func @axes_inside(%x: tensor<2x3x4x5x6x7xf32>) -> tensor<2x3x6x7xf32> {
 // CHECK-LABEL: func.func @the_maximum_of_columns
 // CHECK:         loop.nest (%[[J:.*]]) = ({{.*}}) step (1) kinds [parallel] {
 // CHECK-NEXT:      %[[A:.*]] = memref.alloca() : memref<f32>
-// CHECK:           loop.nest (%[[K:.*]]) = ({{.*}}) step (1) kinds [reduction] {
+// CHECK:           loop.nest (%[[G:.*]]) = (%{{.*}}) to (%{{.*}}) step (8) kinds [reduction] {
+// CHECK-NEXT:        %[[E:.*]] = arith.addi %[[G]], %{{.*}} : index
+// CHECK-NEXT:        loop.nest (%[[K:.*]]) = (%[[G]]) to (%[[E]]) step (1) kinds [reduction] {
 // CHECK-NEXT:        %[[M:.*]] = memref.load %[[A]][]
 // CHECK-NEXT:        %[[V:.*]] = memref.load %x[%[[K]], %[[J]]]
 // CHECK-NEXT:        arith.maximumf %[[M]], %[[V]]
@@ -36,4 +38,32 @@ func.func @rows_of_one_element(%x: tensor<4x1xf32>, %y: tensor<5xf32>) -> (tenso
   %0 = tssa.sum %x {axes = array<i64: 1>} : (tensor<4x1xf32>) -> tensor<4xf32>
   %1 = tssa.max %y {axes = array<i64>} : (tensor<5xf32>) -> tensor<5xf32>
   func.return %0, %1 : tensor<4xf32>, tensor<5xf32>
+}
+
+// A short row needs no lanes in memory: its elements are folded as the lanes would be.
+// CHECK-LABEL: func.func @rows_of_three
+// CHECK:         loop.nest (%[[I:.*]]) = ({{.*}}) step (1) kinds [parallel] {
+// CHECK-NEXT:      %[[A:.*]] = memref.load %x[%[[I]], %{{.*}}]
+// CHECK-NEXT:      %[[B:.*]] = memref.load %x[%[[I]], %{{.*}}]
+// CHECK-NEXT:      %[[C:.*]] = memref.load %x[%[[I]], %{{.*}}]
+// CHECK-NEXT:      %[[S:.*]] = arith.addf %[[A]], %[[C]] : f32
+// CHECK-NEXT:      %[[T:.*]] = arith.addf %[[S]], %[[B]] : f32
+// CHECK-NEXT:      arith.addf %[[T]], %{{.*}} : f32
+func.func @rows_of_three(%x: tensor<4x3xf32>) -> tensor<4xf32> {
+  %0 = tssa.sum %x {axes = array<i64: 1>} : (tensor<4x3xf32>) -> tensor<4xf32>
+  func.return %0 : tensor<4xf32>
+}
+
+// The blocks of the only row are independent in groups of four, which the tree joins first.
+// CHECK-LABEL: func.func @four_blocks_abreast
+// CHECK:         loop.nest (%[[G:.*]]) = ({{.*}}) step (1) kinds [reduction] {
+// CHECK:           memref.alloca() : memref<4xf32>
+// CHECK:           loop.nest (%{{.*}}) = ({{.*}}) step (1) kinds [parallel] {
+// CHECK:             memref.alloca() : memref<32xf32>
+// CHECK:           math.cttz
+// CHECK:         loop.nest (%{{.*}}) = ({{.*}}) step (1) kinds [reduction] {
+// CHECK:           math.cttz
+func.func @four_blocks_abreast(%x: tensor<?xf32, #tssa.dims<[n]>>) -> tensor<f32> {
+  %0 = tssa.sum %x {axes = array<i64: 0>} : (tensor<?xf32, #tssa.dims<[n]>>) -> tensor<f32>
+  func.return %0 : tensor<f32>
 }

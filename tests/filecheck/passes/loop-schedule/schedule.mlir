@@ -177,3 +177,27 @@ func.func @columns(%A: memref<?x?xf32>, %C: memref<?xf32>, %n: index, %K: index)
   }
   func.return
 }
+
+// Rows of a sum go abreast.
+// CHECK-LABEL: func.func @rows
+// CHECK:         kinds [parallel] schedule <tile = [4], jam = [4]> {
+func.func @rows(%A: memref<?x?xf32>, %C: memref<?xf32>, %n: index, %K: index) {
+  %c0 = arith.constant 0 : index
+  %c32 = arith.constant 32 : index
+  %zero = arith.constant 0.0 : f32
+  loop.nest (%i) = (%c0) to (%n) step (1) kinds [parallel] {
+    %acc = memref.alloca() : memref<32xf32>
+    loop.nest (%k) = (%c0) to (%K) step (32) kinds [reduction] {
+      loop.nest (%l) = (%c0) to (%c32) step (1) kinds [parallel] {
+        %s = memref.load %acc[%l] : memref<32xf32>
+        %at = arith.addi %k, %l : index
+        %a = memref.load %A[%i, %at] : memref<?x?xf32>
+        %t = arith.addf %s, %a : f32
+        memref.store %t, %acc[%l] : memref<32xf32>
+      }
+    }
+    %r = memref.load %acc[%c0] : memref<32xf32>
+    memref.store %r, %C[%i] : memref<?xf32>
+  }
+  func.return
+}

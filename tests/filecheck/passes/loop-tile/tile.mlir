@@ -83,3 +83,31 @@ func.func @do_not_tile_without_being_asked(%a: index, %n: index) {
   }
   func.return
 }
+
+// A ragged tile is not jammed: most of its copies would not exist.
+// CHECK-LABEL: func.func @do_not_jam_ragged_tiles
+// CHECK:         loop.nest ({{.*}}) = ({{.*}}) step (4) kinds [parallel] {
+// CHECK:           loop.nest (%{{.*}}) = ({{.*}}) step (1) kinds [parallel] schedule <jam = [4]> {
+// CHECK:         loop.nest ({{.*}}) to (%n) step (4) kinds [parallel] {
+// CHECK:           loop.nest (%{{.*}}) = ({{.*}}) step (1) kinds [parallel] {
+func.func @do_not_jam_ragged_tiles(%out: memref<?xf32>, %x: f32, %n: index) {
+  %c0 = arith.constant 0 : index
+  loop.nest (%i) = (%c0) to (%n) step (1) kinds [parallel] schedule <tile = [4], jam = [4]> {
+    memref.store %x, %out[%i] : memref<?xf32>
+  }
+  func.return
+}
+
+// Tiles that are distributed over many loops are not doubled: each loop ends at the tile's bound.
+// CHECK-LABEL: func.func @tiles_to_distribute
+// CHECK:         loop.nest (%i) = (%{{.*}}) to (%n) step (64) kinds [parallel] {
+// CHECK:           %[[E:.*]] = arith.minsi %{{.*}}, %n : index
+// CHECK-NEXT:      loop.nest (%{{.*}}) = (%i) to (%[[E]]) step (1) kinds [parallel] schedule <distribute = 64> {
+// CHECK-NOT:     loop.nest
+func.func @tiles_to_distribute(%out: memref<?xf32>, %x: f32, %n: index) {
+  %c0 = arith.constant 0 : index
+  loop.nest (%i) = (%c0) to (%n) step (1) kinds [parallel] schedule <tile = [64], distribute = 64> {
+    memref.store %x, %out[%i] : memref<?xf32>
+  }
+  func.return
+}
