@@ -82,7 +82,7 @@ class Capture:
         profile = vm.functions["main"].profile
 
         def served(calls: int) -> None:
-            profile.served += calls
+            profile.counted += calls
 
         return Stub(entry, served, self.structure is not LEAF, vm.pool)
 

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from jitdialects.bytecode.signature import ArgumentType
+from jitdialects.runtime.stats import indicators
 from jitdialects.runtime.values import Value, as_integer, shape_of
 
 MAX_SHAPES = 256
@@ -64,11 +65,18 @@ class Profile:
     counts: list[int]
     """Interpreted executions per block."""
     histories: dict[object, ShapeHistory] = field(default_factory=dict[object, ShapeHistory])
-    served: int = 0
-    """Calls served by compiled code."""
     missed: int = 0
     """Calls past the threshold that were interpreted."""
     last_miss: Miss | None = None
+
+    counted: int = 0
+    """Calls served by compiled code, as far as they were collected."""
+
+    @property
+    def served(self) -> int:
+        """Calls served by compiled code."""
+        indicators.collect()
+        return self.counted
 
     @property
     def hottest(self) -> int:

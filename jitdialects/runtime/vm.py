@@ -151,7 +151,7 @@ class VM:
             if results is not None:
                 reply, now = entry.kernel.reply, indicators.now
                 entry.hits += 1
-                code.profile.served += 1
+                code.profile.counted += 1
                 now.hits += 1
                 now.operators += reply.operators
                 now.operators_fused += reply.operators_fused
