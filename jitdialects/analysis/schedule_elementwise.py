@@ -6,7 +6,7 @@ from math import prod
 
 from jitdialects.analysis.machine import Level
 from jitdialects.analysis.nest_facts import NestFacts, lanes_for, next_power_of_two
-from jitdialects.dialects.loop import Schedule
+from jitdialects.dialects.schedules import Schedule
 
 CHUNK = 16384
 """Elements that are worth another thread: about 5 us of the cheapest loop, ten times what a region costs."""
@@ -36,13 +36,17 @@ def elementwise_schedule(facts: NestFacts, level: Level) -> Schedule:
     return Schedule(
         vector=width,
         unroll=SMALL_BODY_UNROLL if small else 0,
-        stream=STREAM if may_be_worth_streaming(facts) else 0,
+        stream=STREAM if may_be_worth_streaming(facts, width) else 0,
         threads=threads,
     )
 
 
-def may_be_worth_streaming(facts: NestFacts) -> bool:
-    """The result is large; or its size is not known, and memory, not arithmetic, is what takes the time."""
+def may_be_worth_streaming(facts: NestFacts, width: int) -> bool:
+    """The result is large; or its size is not known, and memory, not arithmetic, is what takes the time.
+    Rows must be whole vectors."""
+    columns = facts.extents[-1]
+    if len(facts.extents) > 1 and (columns is None or columns % width):
+        return False
     if not may_have_points(facts, STREAM // facts.element_bytes):
         return False
     cheap = facts.functions == 0 and facts.operations <= STREAM_BODY

@@ -5,7 +5,7 @@ from __future__ import annotations
 from jitdialects.analysis.machine import Level
 from jitdialects.analysis.nest_facts import NestFacts, lanes_for, next_power_of_two
 from jitdialects.analysis.row_groups import iterations_done
-from jitdialects.dialects.loop import Schedule
+from jitdialects.dialects.schedules import Schedule
 
 PANEL_BYTES = 256
 """Of a row of the right operand: rows of the left one meet so many tiles while they are in the cache. Long rows are

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from jitdialects.analysis.machine import Level
 from jitdialects.analysis.nest_facts import NestFacts, lanes_for
-from jitdialects.dialects.loop import Schedule
+from jitdialects.dialects.schedules import Schedule
 
 SEGMENT = 16 * 1024
 """Bytes of a row that are visited in one go, at most."""

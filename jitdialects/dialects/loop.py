@@ -20,7 +20,7 @@ which is meaning (floating-point sums do not commute). Bounds are operands of th
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields
 from typing import Any
 
 from xdsl.dialects.builtin import I64, ArrayAttr, DenseArrayBase, IndexType, StringAttr
@@ -52,6 +52,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from jitdialects.dialects.interfaces import AllocationScope
 from jitdialects.dialects.interned import i64_array
+from jitdialects.dialects.schedules import LISTS, NUMBERS, Schedule, problem_of
 
 PARALLEL = "parallel"
 REDUCTION = "reduction"
@@ -70,49 +71,6 @@ REMARK = "loop.remark"
 """Discardable attribute of a loop: the sentence with which a pass refused to carry out its schedule."""
 
 
-@dataclass(frozen=True)
-class Schedule:
-    """What to do with a nest. Every field may be left out (empty, or 0): then nothing is done.
-
-    tile    one size per axis, 0 = not tiled
-    order   the axis that comes first, second, ... (outermost first), after tiling
-    vector  lanes for the innermost axis
-    jam     copies per axis, 1 = none: loops of that many iterations side by side inside inner loops
-    rest    copies where too few iterations are left for those of `jam`, 0 = as many
-    unroll  copies of the body per iteration of the innermost axis
-    panel   tiles of the innermost axis that go together: all other axes meet them before the next ones
-    pack    1: what one iteration of the outermost axis reads over and over inside is copied first
-    stream  bytes of a result from which on the innermost axis stores past the cache
-    distribute  iterations, at most, of the innermost axis, which moves into the loops of the body
-    threads elements (points of the loops inside counted) of a chunk, the least that is worth another thread:
-            chunks of the outermost axis may run on several
-    """
-
-    tile: tuple[int, ...] = ()
-    order: tuple[int, ...] = ()
-    vector: int = 0
-    jam: tuple[int, ...] = ()
-    rest: int = 0
-    unroll: int = 0
-    panel: int = 0
-    pack: int = 0
-    stream: int = 0
-    threads: int = 0
-    distribute: int = 0
-
-    def __bool__(self) -> bool:
-        return self != _NOTHING
-
-    def without(self, *names: str) -> Schedule:
-        """This schedule after the passes that carry out `names`."""
-        return replace(self, **{name: getattr(_NOTHING, name) for name in names})
-
-
-_NOTHING = Schedule()
-_LISTS = ("tile", "order", "jam")
-_NUMBERS = ("vector", "rest", "unroll", "panel", "pack", "stream", "threads", "distribute")
-
-
 @irdl_attr_definition
 class ScheduleAttr(Data[Schedule]):
     """`#loop.schedule<tile = [6, 16], order = [1, 0], vector = 8, jam = [6, 2], unroll = 4>`."""
@@ -129,31 +87,14 @@ class ScheduleAttr(Data[Schedule]):
             printer.print_string(_schedule_text(self.data))
 
     def verify(self) -> None:
-        schedule = self.data
-        if any(size < 0 for size in schedule.tile):
-            raise VerifyException(
-                "a tile size is negative; give a positive size, or 0 for an axis not tiled"
-            )
-        if sorted(schedule.order) != list(range(len(schedule.order))):
-            raise VerifyException(f"order {list(schedule.order)} is no permutation of the axes")
-        if any(copies < 1 for copies in schedule.jam):
-            raise VerifyException(
-                "a jam factor is less than 1; give 1 for an axis that is not jammed"
-            )
-        if min(getattr(schedule, name) for name in _NUMBERS) < 0:
-            raise VerifyException(
-                f"{', '.join(_NUMBERS[:-1])} and {_NUMBERS[-1]} are counts; give a positive number or leave "
-                "them out"
-            )
+        problem = problem_of(self.data)
+        if problem is not None:
+            raise VerifyException(problem)
 
 
 def _schedule_text(schedule: Schedule) -> str:
-    pairs = {name: getattr(schedule, name) for name in (f.name for f in fields(Schedule))}
-    return ", ".join(
-        f"{name} = {list(value) if name in _LISTS else value}"
-        for name, value in pairs.items()
-        if value
-    )
+    asked = [f'asked = "{schedule.asked}"'] if schedule.asked else []
+    return ", ".join(([str(schedule)] if schedule else []) + asked)
 
 
 def _parse_schedule(parser: AttrParser) -> Schedule:
@@ -162,15 +103,17 @@ def _parse_schedule(parser: AttrParser) -> Schedule:
         if key in found:
             parser.raise_error(f"{key} is given twice in this schedule")
         parser.parse_punctuation("=")
-        if key in _LISTS:
+        if key in LISTS:
             found[key] = tuple(
                 parser.parse_comma_separated_list(parser.Delimiter.SQUARE, parser.parse_integer)
             )
-        elif key in _NUMBERS:
+        elif key in NUMBERS:
             found[key] = parser.parse_integer()
+        elif key == "asked":
+            found[key] = parser.parse_str_literal()
         else:
             parser.raise_error(
-                f"{key} is no key of a schedule: {', '.join(f.name for f in fields(Schedule))}"
+                f"{key} is no key of a schedule: {', '.join(f.name for f in fields(Schedule) if f.name != 'asked')}"
             )
         if parser.parse_optional_punctuation(",") is None:
             break
@@ -262,8 +205,9 @@ class NestOp(IRDLOperation):
                 raise VerifyException(f"{kind} is no kind of axis: {' or '.join(KINDS)}")
         if any(not isinstance(arg.type, IndexType) for arg in self.body.block.args):
             raise VerifyException("an index variable of loop.nest is not of type index")
-        if self.schedule is not None:
-            _verify_counts(self.schedule.data, rank)
+        problem = problem_of(self.schedule.data, rank) if self.schedule is not None else None
+        if problem is not None:
+            raise VerifyException(problem)
 
     def print(self, printer: Printer) -> None:
         def values(items: Sequence[SSAValue]) -> None:
@@ -387,13 +331,6 @@ class ParallelOp(IRDLOperation):
             regions=[body],
             attributes=attributes.data if attributes is not None else {},
         )
-
-
-def _verify_counts(schedule: Schedule, rank: int) -> None:
-    for name in ("tile", "order", "jam"):
-        count = len(getattr(schedule, name))
-        if count not in (0, rank):
-            raise VerifyException(f"{name} of the schedule has {count} entries for {rank} axes")
 
 
 LOOP = Dialect("loop", [NestOp, ParallelOp, YieldOp], [ScheduleAttr])

@@ -181,7 +181,7 @@ class Jitted(StubCallable, Generic[P, R]):
         if not callable(function):
             raise ArgumentError(f"jit takes a function, got {type(function).__name__}")
         for option, value in options.items():
-            if value not in _CHOICES[option]:
+            if option in _CHOICES and value not in _CHOICES[option]:
                 raise ConfigError(
                     f"jit: {option}={value!r} is not supported; use one of "
                     f"{', '.join(map(repr, _CHOICES[option]))}"
@@ -191,7 +191,9 @@ class Jitted(StubCallable, Generic[P, R]):
         self.__name__ = getattr(function, "__name__", type(function).__name__)
         self.options = options
         shapes = options["shapes"]
-        self._policy = Policy(shapes=None if shapes == "auto" else shapes)
+        self._policy = Policy(
+            shapes=None if shapes == "auto" else shapes, schedule=options["schedule"]
+        )
         self._captures: dict[object, tuple[Capture, VM]] = {}
         self._plain: dict[object, tuple[Capture, VM]] = {}
         self._last: Capture | None = None
@@ -296,7 +298,7 @@ class Jitted(StubCallable, Generic[P, R]):
         history = ShapeHistory(tuple(type_of(x) for x in arguments))
         shapes = tuple(np.shape(x) for x in arguments)
         signature = next(self._policy.signatures("main", history, shapes))
-        return stage_text(captured.program, signature, stage)
+        return stage_text(captured.program, signature, stage, self._policy.schedule)
 
     def _latest(self) -> Capture:
         if self._last is None:
@@ -306,13 +308,23 @@ class Jitted(StubCallable, Generic[P, R]):
 
 @overload
 def jit(
-    function: Callable[P, R], *, numerics: str = ..., shapes: str = ..., target: str = ...
+    function: Callable[P, R],
+    *,
+    numerics: str = ...,
+    shapes: str = ...,
+    target: str = ...,
+    schedule: str = ...,
 ) -> Jitted[P, R]: ...
 
 
 @overload
 def jit(
-    function: None = None, *, numerics: str = ..., shapes: str = ..., target: str = ...
+    function: None = None,
+    *,
+    numerics: str = ...,
+    shapes: str = ...,
+    target: str = ...,
+    schedule: str = ...,
 ) -> Callable[[Callable[P, R]], Jitted[P, R]]: ...
 
 
@@ -322,9 +334,15 @@ def jit(
     numerics: str = "strict",
     shapes: str = "auto",
     target: str = "cpu",
+    schedule: str = "",
 ) -> Jitted[P, R] | Callable[[Callable[P, R]], Jitted[P, R]]:
-    """Capture `function` once per signature and run it as a program; also `@jit(shapes="exact")`."""
-    options = {"numerics": numerics, "shapes": shapes, "target": target}
+    """Capture `function` once per signature and run it as a program; also `@jit(shapes="exact")`.
+
+    `schedule`: what loop nests shall do instead of what the compiler would choose, such as
+    `"elementwise: vector = 8, unroll = 4"` (`jd.explain` shows the nests and what they do). What a nest cannot do is
+    not compiled; `jd.explain` says why.
+    """
+    options = {"numerics": numerics, "shapes": shapes, "target": target, "schedule": schedule}
     if function is None:
         return lambda function: Jitted(function, options)
     return Jitted(function, options)

@@ -11,7 +11,7 @@ STAGES = ("bytecode", *DIALECT_STAGES, "llvm-ir", "asm")
 """Stages in the order in which a program passes through them."""
 
 
-def stage_text(program: Program, signature: Signature, stage: str) -> str:
+def stage_text(program: Program, signature: Signature, stage: str, schedule: str = "") -> str:
     """`program` for `signature` after `stage`; `CompileError` where it cannot be compiled."""
     if stage not in STAGES:
         raise ArgumentError(f"lower: unknown stage {stage!r}; use one of {', '.join(STAGES)}")
@@ -24,7 +24,7 @@ def stage_text(program: Program, signature: Signature, stage: str) -> str:
 
     features = feature_level()
     module, facts = pipelines.lower_program(
-        program, signature, features, dump=stage in DIALECT_STAGES
+        program, signature, features, schedule=schedule, dump=stage in DIALECT_STAGES
     )
     if stage in DIALECT_STAGES:
         return pipelines.stage_text(facts, stage)

@@ -24,7 +24,8 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from jitdialects.dialects.interned import INDEX, index_attr
-from jitdialects.dialects.loop import KIND, SCHEDULE, NestOp, Schedule, ScheduleAttr
+from jitdialects.dialects.loop import KIND, SCHEDULE, NestOp, ScheduleAttr
+from jitdialects.dialects.schedules import Schedule
 from jitdialects.passes.loop_rewrite import nest_schedule, nests_innermost_first
 
 
@@ -40,6 +41,7 @@ def schedule_of_axis(schedule: Schedule, axis: int, rank: int) -> Schedule:
         pack=schedule.pack if axis == 0 else 0,
         stream=schedule.stream if innermost else 0,
         threads=schedule.threads if axis == 0 else 0,
+        asked=schedule.asked,
     )
 
 

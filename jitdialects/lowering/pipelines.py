@@ -60,7 +60,7 @@ def tensor_passes(signature: str, features: str, fuse: bool = True) -> tuple[Mod
     )
 
 
-def loop_passes(features: str) -> tuple[ModulePass, ...]:
+def loop_passes(features: str, schedule: str = "") -> tuple[ModulePass, ...]:
     """From `tssa` over buffers to `scf` with explicit vectors."""
     from jitdialects.lowering.convert_loop_to_scf import ConvertLoopToScfPass
     from jitdialects.lowering.convert_tssa_to_loop import ConvertTssaToLoopPass
@@ -79,7 +79,7 @@ def loop_passes(features: str) -> tuple[ModulePass, ...]:
 
     return (
         ConvertTssaToLoopPass(),
-        LoopSchedulePass(features=features),
+        LoopSchedulePass(features=features, override=schedule),
         LoopTilePass(),
         LoopDistributePass(),
         LoopInterchangePass(),
@@ -113,9 +113,15 @@ def llvm_passes() -> tuple[ModulePass, ...]:
     )
 
 
-def cpu_passes(signature: str, features: str, fuse: bool = True) -> tuple[ModulePass, ...]:
+def cpu_passes(
+    signature: str, features: str, fuse: bool = True, schedule: str = ""
+) -> tuple[ModulePass, ...]:
     """Everything from `vm` to `llvm`."""
-    return (*tensor_passes(signature, features, fuse), *loop_passes(features), *llvm_passes())
+    return (
+        *tensor_passes(signature, features, fuse),
+        *loop_passes(features, schedule),
+        *llvm_passes(),
+    )
 
 
 @dataclass(frozen=True)
@@ -128,6 +134,7 @@ class JitDefaultPass(ModulePass):
     target: str = "cpu"
     features: str = "x86-64-v3"
     fuse: bool = True
+    schedule: str = ""
 
     def passes(self) -> tuple[ModulePass, ...]:
         """The passes, in order; `jit-opt --verify-each` runs them one by one."""
@@ -135,7 +142,7 @@ class JitDefaultPass(ModulePass):
             raise PassFailedException(
                 f"jit-default: unknown target '{self.target}'; known: {', '.join(TARGETS)}"
             )
-        return cpu_passes(self.signature, self.features, self.fuse)
+        return cpu_passes(self.signature, self.features, self.fuse, self.schedule)
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for each in self.passes():
@@ -176,6 +183,8 @@ class Facts:
     """Some loop may run on several threads."""
     operators: int = 0
     operators_fused: int = 0
+    schedules: list[str] = field(default_factory=list[str])
+    """What each loop nest is told to do, in the form of an override."""
     remarks: list[str] = field(default_factory=list[str])
     milliseconds: dict[str, float] = field(default_factory=dict[str, float])
     cpu_seconds: float = 0.0
@@ -196,6 +205,7 @@ def lower_program(
     features: str,
     *,
     fuse: bool = True,
+    schedule: str = "",
     dump: bool = False,
     observe: Observer | None = None,
     seconds: float | None = None,
@@ -211,7 +221,7 @@ def lower_program(
     from jitdialects.dialects.context import make_context
     from jitdialects.lowering.bytecode_to_vm import program_to_module
 
-    passes = cpu_passes(str(signature), features, fuse)
+    passes = cpu_passes(str(signature), features, fuse, schedule)
     ctx = make_context()
     facts.milliseconds["import"] = (time.perf_counter() - started) * 1e3
     started = time.perf_counter()
@@ -243,6 +253,7 @@ def stage_text(facts: Facts, stage: str) -> str:
 def _collect(facts: Facts, name: str, done: ModulePass | None, module: ModuleOp) -> None:
     """Read from the module what is visible at this stage only."""
     from jitdialects.analysis.fusion_facts import count_operators
+    from jitdialects.passes.loop_schedule import LoopSchedulePass
     from jitdialects.passes.tssa_fuse import TssaFusePass
 
     if name == "convert-vm-to-tssa":
@@ -256,6 +267,8 @@ def _collect(facts: Facts, name: str, done: ModulePass | None, module: ModuleOp)
     elif isinstance(done, TssaFusePass):
         facts.operators, facts.operators_fused = count_operators(module)
         facts.remarks = list(done.remarks)
+    elif isinstance(done, LoopSchedulePass):
+        facts.schedules = list(done.chosen)
     elif name == "tssa-bufferize":
         arena = _function(module).attributes.get("tssa.arena")
         if isinstance(arena, DimsAttr):

@@ -37,7 +37,8 @@ from jitdialects.analysis.lanes import Lanes, lanes_along
 from jitdialects.analysis.memory import access_of, has_known_effect, is_pure, memref_type
 from jitdialects.dialects.interfaces import name_of
 from jitdialects.dialects.interned import INDEX
-from jitdialects.dialects.loop import PARALLEL, REDUCTION, NestOp, Schedule
+from jitdialects.dialects.loop import PARALLEL, REDUCTION, NestOp
+from jitdialects.dialects.schedules import Schedule
 from jitdialects.passes.index_math import Index, IndexMath, before
 from jitdialects.passes.loop_rewrite import copy_op, nest_schedule, nests_innermost_first, refuse
 
@@ -290,7 +291,7 @@ class LoopDistributePass(ModulePass):
                 if reason is None:
                     taken += distribute(nest, lanes, count)
                 else:
-                    refuse(nest, self.name, reason)
+                    refuse(nest, schedule, self.name, reason)
 
 
 def _needed(block: Block) -> int:

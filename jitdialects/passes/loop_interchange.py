@@ -85,4 +85,4 @@ class LoopInterchangePass(ModulePass):
             if keeps_reductions_in_order(nest, order):
                 interchange(nest, order)
             else:
-                refuse(nest, self.name, "two reduction axes would change places")
+                refuse(nest, schedule, self.name, "two reduction axes would change places")

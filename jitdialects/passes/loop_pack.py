@@ -46,7 +46,8 @@ from jitdialects.analysis.memory import (
     memref_type,
 )
 from jitdialects.dialects.interned import INDEX
-from jitdialects.dialects.loop import KIND, PARALLEL, Schedule
+from jitdialects.dialects.loop import KIND, PARALLEL
+from jitdialects.dialects.schedules import Schedule
 from jitdialects.passes.index_math import Index, IndexMath, before
 from jitdialects.passes.loop_rewrite import (
     defined_outside,
@@ -289,14 +290,15 @@ class LoopPackPass(ModulePass):
 
     def _pack(self, loop: scf.ForOp, taken: int) -> int:
         """Pack for one loop; returns the bytes of stack that it takes."""
-        set_schedule(loop, schedule_of(loop).without("pack"))
+        schedule = schedule_of(loop)
+        set_schedule(loop, schedule.without("pack"))
         found = list(packable(loop))
         panels = dict.fromkeys(panel for _, panel in found)
         if not found:
-            refuse(loop, self.name, "nothing that the loops inside read again can be packed")
+            refuse(loop, schedule, self.name, "nothing that the loops inside read again can be packed")
             return 0
         if not fits_on_the_stack(panels, taken):
-            refuse(loop, self.name, "the panels of this function would fill the stack")
+            refuse(loop, schedule, self.name, "the panels of this function would fill the stack")
             return 0
         place, start = Places(), loop.body.block.args[0]
         tiles = {access.op: tile_of(access, loop) for access, _ in found}

@@ -165,7 +165,7 @@ class LoopParallelizePass(ModulePass):
             set_schedule(loop, schedule.without("threads"))
             reason = refusal(loop)
             if reason is not None:
-                refuse(loop, self.name, reason)
+                refuse(loop, schedule, self.name, reason)
             elif may_have_two_chunks(loop, points):
                 parallelize(loop, points)
 

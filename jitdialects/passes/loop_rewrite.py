@@ -8,17 +8,11 @@ from xdsl.dialects import scf
 from xdsl.dialects.builtin import StringAttr
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.rewriter import Rewriter
+from xdsl.utils.exceptions import PassFailedException
 
 from jitdialects.analysis.bounds import constant_trip_count, is_multiple_of
-from jitdialects.dialects.loop import (
-    KIND,
-    PARALLEL,
-    REMARK,
-    SCHEDULE,
-    NestOp,
-    Schedule,
-    ScheduleAttr,
-)
+from jitdialects.dialects.loop import KIND, PARALLEL, REMARK, SCHEDULE, NestOp, ScheduleAttr
+from jitdialects.dialects.schedules import Schedule
 from jitdialects.passes.index_math import Index, IndexMath
 
 
@@ -30,6 +24,17 @@ def loops_innermost_first(module: Operation) -> list[scf.ForOp]:
 def nests_innermost_first(module: Operation) -> list[NestOp]:
     """All nests in `module`, each after those inside it."""
     return [op for op in with_regions_inside(module) if isinstance(op, NestOp)]
+
+
+def nests_in_order(module: Operation) -> Iterator[NestOp]:
+    """All nests in `module`, in the order of the text: each before those inside it."""
+    for region in module.regions:
+        for block in region.blocks:
+            for op in block.ops:
+                if op.regions:
+                    if isinstance(op, NestOp):
+                        yield op
+                    yield from nests_in_order(op)
 
 
 def with_regions_inside(op: Operation) -> Iterator[Operation]:
@@ -87,8 +92,10 @@ def set_schedule(loop: scf.ForOp, schedule: Schedule) -> None:
         loop.attributes.pop(SCHEDULE, None)
 
 
-def refuse(loop: Operation, pass_name: str, reason: str) -> None:
-    """Leave a remark on a loop that stays as it is."""
+def refuse(loop: Operation, schedule: Schedule, pass_name: str, reason: str) -> None:
+    """Leave a remark on a loop that stays as it is; raise if somebody asked for its schedule."""
+    if schedule.asked:
+        raise PassFailedException(f"{pass_name}: {schedule.asked}: {reason}")
     loop.attributes[REMARK] = StringAttr(f"{pass_name}: {reason}")
 
 

@@ -18,11 +18,14 @@
 
 Register tiles leave room for the broadcast and the loaded operands: 8 x 2 spills with 16 registers. Rows of a
 static extent are balanced: 9 rows with tiles of at most 8 are 5 + 4; if tiles of two sizes save rows, two are made. A nest that has a schedule keeps it.
+The option `override` comes before the table and before what a nest has.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -34,28 +37,60 @@ from jitdialects.analysis.nest_facts import NestFacts, facts_of
 from jitdialects.analysis.schedule_elementwise import elementwise_schedule
 from jitdialects.analysis.schedule_product import is_chain, product_schedule
 from jitdialects.analysis.schedule_reduction import SHORT, columns_schedule, is_reduction, rows_schedule
-from jitdialects.dialects.loop import PARALLEL, Schedule, ScheduleAttr
-from jitdialects.passes.loop_rewrite import nests_innermost_first
+from jitdialects.dialects.loop import PARALLEL, ScheduleAttr
+from jitdialects.dialects.schedules import Schedule, parse_overrides, problem_of
+from jitdialects.passes.loop_rewrite import nest_schedule, nests_in_order
 
 SCALAR_JAM = 4
 
 
+def family_of(facts: NestFacts) -> str:
+    """The row of the table that a nest is in, one of `FAMILIES`."""
+    if facts.kinds[-1] != PARALLEL:
+        return "reduction"
+    if not facts.encloses_loops:
+        return "elementwise" if facts.contiguous else "other"
+    if any(kind != PARALLEL for kind in facts.kinds):
+        return "other"
+    contiguous = facts.contiguous and facts.extents[-1] != 1
+    if is_reduction(facts) and contiguous:
+        return "columns"
+    if facts.accumulators == "arrays":
+        return "rows" if is_reduction(facts) else "other"
+    return "product" if contiguous else "strided-product"
+
+
 def choose_schedule(facts: NestFacts, level: Level) -> Schedule:
     """The table at the top of this module."""
-    if facts.kinds[-1] != PARALLEL:
-        return chain_schedule(facts, level)
-    if not facts.encloses_loops:
-        return elementwise_schedule(facts, level) if facts.contiguous else Schedule()
-    if any(kind != PARALLEL for kind in facts.kinds):
-        return Schedule()
-    if is_reduction(facts) and facts.contiguous and facts.extents[-1] != 1:
-        return columns_schedule(facts, level)
-    if facts.accumulators == "arrays":
-        return rows_schedule(facts, level) if is_reduction(facts) else Schedule()
-    if facts.contiguous and facts.extents[-1] != 1:
-        return product_schedule(facts, level)
-    axes_before = len(facts.kinds) - 1
-    return Schedule(jam=(1,) * axes_before + (SCALAR_JAM,))
+    match family_of(facts):
+        case "reduction":
+            return chain_schedule(facts, level)
+        case "elementwise":
+            return elementwise_schedule(facts, level)
+        case "columns":
+            return columns_schedule(facts, level)
+        case "rows":
+            return rows_schedule(facts, level)
+        case "product":
+            return product_schedule(facts, level)
+        case "strided-product":
+            return Schedule(jam=(1,) * (len(facts.kinds) - 1) + (SCALAR_JAM,))
+        case _:
+            return Schedule()
+
+
+def overridden(
+    number: int, family: str, rank: int, overrides: Mapping[int | str, Schedule]
+) -> Schedule | None:
+    """The schedule that an override gives nest `number`, if one does."""
+    who: int | str = number if number in overrides else family
+    if who not in overrides:
+        return None
+    where = f"nest {number} ({family})"
+    problem = problem_of(overrides[who], rank)
+    if problem is not None:
+        raise PassFailedException(f"loop-schedule: {where}: {problem}")
+    return replace(overrides[who], asked=where)
 
 
 def chain_schedule(facts: NestFacts, level: Level) -> Schedule:
@@ -68,18 +103,46 @@ def chain_schedule(facts: NestFacts, level: Level) -> Schedule:
 
 @dataclass(frozen=True)
 class LoopSchedulePass(ModulePass):
-    """Write a schedule on every loop.nest that has none."""
+    """Write a schedule on every loop.nest that has none.
+
+    `override`: schedules for some nests instead of the chosen ones, as `dialects.schedules` says. What a
+    pass may not carry out of these is an error that names the nest. `chosen` says what each nest got.
+    """
 
     name = "loop-schedule"
 
     features: str = "x86-64-v3"
+    override: str = ""
+
+    @cached_property
+    def chosen(self) -> list[str]:
+        """One line for each nest, in the form of an override."""
+        return []
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         if self.features not in LEVELS:
             raise PassFailedException(
                 f"loop-schedule: unknown features '{self.features}'; known are {', '.join(LEVELS)}"
             )
-        for nest in nests_innermost_first(op):
-            if nest.schedule is None:
-                schedule = choose_schedule(facts_of(nest), LEVELS[self.features])
+        overrides = self._overrides()
+        nests = list(nests_in_order(op))
+        missing = [who for who in overrides if isinstance(who, int) and who >= len(nests)]
+        if missing:
+            raise PassFailedException(
+                f"loop-schedule: there is no nest {missing[0]}; the program has {len(nests)}, from 0"
+            )
+        for number, nest in enumerate(nests):
+            facts = facts_of(nest)
+            family = family_of(facts)
+            schedule = overridden(number, family, nest.rank, overrides)
+            if schedule is None and nest.schedule is None:
+                schedule = choose_schedule(facts, LEVELS[self.features])
+            if schedule is not None:
                 nest.schedule = ScheduleAttr(schedule) if schedule else None
+            self.chosen.append(f"{number}: {nest_schedule(nest)} ({family})")
+
+    def _overrides(self) -> dict[int | str, Schedule]:
+        try:
+            return parse_overrides(self.override)
+        except ValueError as error:
+            raise PassFailedException(f"loop-schedule: override: {error}") from None

@@ -198,6 +198,6 @@ class LoopStreamPass(ModulePass):
             outermost = outermost_around(loop)
             reason = refusal(stores, body, outermost)
             if reason is not None:
-                refuse(loop, self.name, reason)
+                refuse(loop, schedule, self.name, reason)
             elif may_be_large(stores, schedule.stream):
                 stream(loop, stores, schedule.stream, outermost)

@@ -36,7 +36,8 @@ from xdsl.rewriter import Rewriter
 from xdsl.utils.exceptions import PassFailedException
 
 from jitdialects.analysis.bounds import constant_extent
-from jitdialects.dialects.loop import PARALLEL, NestOp, Schedule
+from jitdialects.dialects.loop import PARALLEL, NestOp
+from jitdialects.dialects.schedules import Schedule
 from jitdialects.passes.index_math import Index, IndexMath, before
 from jitdialects.passes.loop_rewrite import nest_schedule, nests_innermost_first, refuse
 
@@ -188,7 +189,7 @@ def _inner_schedule(
     jams = any(copies > 1 for copies in jam)
     rest = schedule.rest if jams else 0
     jam = jam if jams else ()
-    return replace(schedule, tile=(), order=(), jam=jam, rest=rest, panel=0, pack=0)
+    return replace(schedule, tile=(), order=(), jam=jam, rest=rest, panel=0, pack=0, threads=0)
 
 
 def _outer_schedule(schedule: Schedule, inner: Sequence[int], outer: Sequence[int]) -> Schedule:
@@ -203,6 +204,8 @@ def _outer_schedule(schedule: Schedule, inner: Sequence[int], outer: Sequence[in
         jam=jam if jams else (),
         rest=schedule.rest if jams else 0,
         pack=schedule.pack,
+        threads=schedule.threads,
+        asked=schedule.asked,
     )
 
 
@@ -229,4 +232,4 @@ class LoopTilePass(ModulePass):
             if tiles_parallel_axes(nest, sizes):
                 tile(nest, sizes)
             else:
-                refuse(nest, self.name, "a tiled axis is a reduction, and its order is meaning")
+                refuse(nest, schedule, self.name, "a tiled axis is a reduction, and its order is meaning")

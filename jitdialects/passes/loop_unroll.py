@@ -124,4 +124,4 @@ class LoopUnrollPass(ModulePass):
                 unroll(loop, factor)
             else:
                 set_schedule(loop, schedule.without("unroll"))
-                refuse(loop, self.name, "its step is not positive")
+                refuse(loop, schedule, self.name, "its step is not positive")

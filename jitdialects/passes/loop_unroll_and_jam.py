@@ -309,8 +309,9 @@ class LoopUnrollAndJamPass(ModulePass):
             body, lanes = body_of(loop.body.block), lanes_of(loop)
             reason = refusal(loop, body, lanes)
             if reason is not None:
-                set_schedule(loop, schedule_of(loop).without("jam", "rest"))
-                refuse(loop, self.name, reason)
+                schedule = schedule_of(loop)
+                set_schedule(loop, schedule.without("jam", "rest"))
+                refuse(loop, schedule, self.name, reason)
                 continue
             rest = schedule_of(loop).rest
             if 1 < rest < factor and constant_of(loop.step) == 1 and may_repeat(loop, body):

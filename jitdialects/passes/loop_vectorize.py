@@ -47,7 +47,8 @@ from jitdialects.analysis.lanes import Lanes, lanes_of
 from jitdialects.analysis.memory import Access, access_of
 from jitdialects.dialects.interfaces import is_elementwise, name_of
 from jitdialects.dialects.interned import INDEX, splat_attr, vector_type
-from jitdialects.dialects.loop import KIND, PARALLEL, Schedule
+from jitdialects.dialects.loop import KIND, PARALLEL
+from jitdialects.dialects.schedules import Schedule
 from jitdialects.dialects.upstream import ARITH_ON_VECTORS
 from jitdialects.passes.index_math import Index, IndexMath, before
 from jitdialects.passes.loop_rewrite import (
@@ -409,4 +410,4 @@ class LoopVectorizePass(ModulePass):
                 vectorize(loop, body, lanes, width)
             else:
                 set_schedule(loop, schedule.without("vector"))
-                refuse(loop, self.name, reason)
+                refuse(loop, schedule, self.name, reason)

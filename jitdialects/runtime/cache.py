@@ -33,6 +33,7 @@ class CacheKey:
     compiler: str
     numerics: str = "strict"
     fuse: bool = True
+    schedule: str = ""
 
 
 @dataclass(eq=False)

@@ -64,6 +64,7 @@ def _compile(request: CompileRequest, since: float) -> bytes:
         signature,
         request.features,
         fuse=request.fuse,
+        schedule=request.schedule,
         dump=request.dump,
         seconds=request.seconds,
     )

@@ -72,6 +72,8 @@ def _entry(entry: CacheEntry) -> Iterator[str]:
         yield f"    stages in {folder_of(config.dump, entry.key)}"
     for relation, left, right in reply.guards:
         yield f"    guard: {left} {relation} {right}"
+    for schedule in reply.schedules:
+        yield f"    nest {schedule}"
     for remark in reply.remarks:
         yield f"    remark: {remark}"
 

@@ -68,6 +68,8 @@ class CompileRequest:
     features: str
     numerics: str = "strict"
     fuse: bool = True
+    schedule: str = ""
+    """Overrides of the schedules of loop nests."""
     dump: bool = False
     seconds: float | None = None
     """What lowering may take."""
@@ -80,6 +82,7 @@ class CompileRequest:
             "features": self.features,
             "numerics": self.numerics,
             "fuse": self.fuse,
+            "schedule": self.schedule,
             "dump": self.dump,
             "seconds": self.seconds,
         }
@@ -143,6 +146,8 @@ class CompileReply:
     `thread_pool`, `vectorcall`."""
     operators: int = 0
     operators_fused: int = 0
+    schedules: tuple[str, ...] = ()
+    """What each loop nest does."""
     remarks: tuple[str, ...] = ()
     milliseconds: dict[str, float] = field(default_factory=dict[str, float])
     """Wall time by stage."""
@@ -172,6 +177,7 @@ class CompileReply:
                 {name: base64.b64decode(text) for name, text in meta["natives"].items()},
                 meta["operators"],
                 meta["operators_fused"],
+                tuple(meta["schedules"]),
                 tuple(meta["remarks"]),
                 meta["milliseconds"],
                 meta["cpu_seconds"],

@@ -10,6 +10,7 @@ from jitdialects.bytecode import dims
 from jitdialects.bytecode.dims import Dim
 from jitdialects.bytecode.signature import ArgumentType, Signature
 from jitdialects.config import config
+from jitdialects.dialects.schedules import parse_overrides
 from jitdialects.errors import ConfigError
 from jitdialects.runtime.profile import Profile, ShapeHistory
 
@@ -24,11 +25,14 @@ class Policy:
     `shapes`: "exact" compiles for the sizes of a call; "symbolic" for any sizes; "auto" for exact sizes
     until a size has a second distinct value, which then becomes symbolic (None: `config.shapes`).
     `fuse`: whether operators are fused.
+    `schedule`: what some loop nests shall do instead of what the compiler would choose, as
+    `dialects.schedules` says; code that cannot be made so is not made, and `explain` says why.
     """
 
     threshold: int | None = None
     shapes: str | None = None
     fuse: bool = True
+    schedule: str = ""
 
     def __post_init__(self) -> None:
         threshold = cast(object, self.threshold)
@@ -36,6 +40,14 @@ class Policy:
             raise ConfigError(f"Policy: threshold must be an int of at least 1, got {threshold!r}")
         if self.shapes is not None and self.shapes not in SHAPES:
             raise ConfigError(f"Policy: shapes must be one of {SHAPES}, got {self.shapes!r}")
+
+        schedule = cast(object, self.schedule)
+        if not isinstance(schedule, str):
+            raise ConfigError(f"schedule: needs text such as 'elementwise: vector = 8', got {schedule!r}")
+        try:
+            parse_overrides(schedule)
+        except ValueError as error:
+            raise ConfigError(f"schedule: {error}") from None
 
     def is_hot(self, profile: Profile) -> bool:
         """Whether the function may be compiled."""

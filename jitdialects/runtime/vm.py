@@ -218,6 +218,7 @@ class VM:
             compiler_version(),
             config.numerics,
             self.policy.fuse,
+            self.policy.schedule,
         )
 
 
@@ -230,6 +231,7 @@ def _request_bytes(program: Program, function: str, key: CacheKey) -> bytes:
         key.features,
         key.numerics,
         key.fuse,
+        key.schedule,
         dump=config.dump is not None,
         seconds=config.compile_seconds,
     )

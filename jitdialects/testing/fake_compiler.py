@@ -93,6 +93,7 @@ class FakeCompiler:
             "parallel": False,
             "operators": 3,
             "operators_fused": 2,
+            "schedules": [],
             "remarks": ["a remark"],
             "milliseconds": {"codegen": 1.5},
             "cpu_seconds": 0.001,

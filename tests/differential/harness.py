@@ -55,7 +55,7 @@ class Compiled:
 
     `schedule` is the feature level that the loops are scheduled for, `target` the one that the machine
     code is for: a schedule of 16 lanes runs on a CPU of 8, with the same bits. `fuse=False` keeps every
-    operator a loop nest of its own.
+    operator a loop nest of its own; `override` gives some nests other schedules.
     """
 
     def __init__(
@@ -65,9 +65,12 @@ class Compiled:
         schedule: str | None = None,
         target: str | None = None,
         fuse: bool = True,
+        override: str = "",
     ) -> None:
         target = target or feature_level()
-        module, facts = lower_program(program, signature, schedule or target, fuse=fuse)
+        module, facts = lower_program(
+            program, signature, schedule or target, fuse=fuse, schedule=override
+        )
         self._load(program, signature, facts, compile_llvm_module(module, target))
 
     def _load(self, program: Program, signature: Signature, facts: Facts, library: bytes) -> None:

@@ -69,6 +69,7 @@ def test_replies_are_read_with_their_expressions() -> None:
         "parallel": True,
         "operators": 3,
         "operators_fused": 2,
+        "schedules": [],
         "remarks": [],
         "milliseconds": {"codegen": 2.0},
         "cpu_seconds": 0.002,
