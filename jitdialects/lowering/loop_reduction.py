@@ -32,7 +32,9 @@ from jitdialects.lowering.loop_elementwise import Body, is_contiguous, over, sto
 from jitdialects.lowering.loop_matmul import multiply_add
 from jitdialects.lowering.scalar_rules import is_float, largest, smallest
 
-BLOCK, LANES, LEVELS = 4096, 32, 64
+BLOCK, LANES = 4096, 32
+LEVELS = 40
+"""Of the tree over blocks where the length is not static: 2^40 blocks take days."""
 INDEX_BITS = 64
 ABREAST = 4
 """Blocks that are read at a time where there is only one row: memory serves several streams better than one."""

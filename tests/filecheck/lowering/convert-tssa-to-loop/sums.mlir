@@ -109,7 +109,7 @@ func.func @a_dot_product_of_ten_folds_ten_lanes(%x: tensor<10xf32>, %y: tensor<1
 
 // Blocks are joined by the binary tree that is aligned at 0, with a stack of partial sums.
 // CHECK-LABEL: func.func @a_long_sum_joins_blocks_by_a_tree
-// CHECK:         %[[STACK:.*]] = memref.alloca() : memref<64xf32>
+// CHECK:         %[[STACK:.*]] = memref.alloca() : memref<40xf32>
 // CHECK:         loop.nest (%[[B:.*]]) = ({{.*}}) step (1) kinds [reduction] {
 // CHECK:           %[[PAIRS:.*]] = math.cttz %{{.*}} : i64
 // CHECK:           loop.nest (%[[T:.*]]) = ({{.*}}) step (1) kinds [reduction] {
