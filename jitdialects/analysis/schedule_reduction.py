@@ -13,7 +13,7 @@ from jitdialects.dialects.schedules import Schedule
 
 SEGMENT = 16 * 1024
 """Bytes of a row that are visited in one go, at most."""
-ACCUMULATORS = 1024 * 1024
+ACCUMULATORS = 1280 * 1024
 """Bytes of accumulators on the stack, at most: those in use, 32 for a column, then fit a second-level cache."""
 ROWS = 4
 """Rows abreast: with 32 lanes of 4 bytes each, all registers of AVX2 are accumulators."""
@@ -33,7 +33,7 @@ def columns_schedule(facts: NestFacts, level: Level) -> Schedule:
     columns = segment(facts, width)
     tile = 0
     if extent is None:
-        tile = columns
+        tile = 1 << (columns.bit_length() - 1)  # sizes are often powers of two: no small last tile
     elif extent > columns:
         tiles = -(-extent // columns)
         tile = round_up(-(-extent // tiles), width)
