@@ -65,6 +65,7 @@ _PASSES: dict[str, str] = {
     "tssa-dce": "passes.tssa_dce:TssaDcePass",
     "tssa-fold-constants": "passes.tssa_fold_constants:TssaFoldConstantsPass",
     "tssa-fuse": "passes.tssa_fuse:TssaFusePass",
+    "tssa-hoist": "passes.tssa_hoist:TssaHoistPass",
     "tssa-simplify": "passes.tssa_simplify:TssaSimplifyPass",
     "tssa-sink-constants": "passes.tssa_sink_constants:TssaSinkConstantsPass",
 }

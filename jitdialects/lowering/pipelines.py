@@ -45,6 +45,7 @@ def tensor_passes(signature: str, features: str, fuse: bool = True) -> tuple[Mod
     from jitdialects.passes.tssa_dce import TssaDcePass
     from jitdialects.passes.tssa_fold_constants import TssaFoldConstantsPass
     from jitdialects.passes.tssa_fuse import TssaFusePass
+    from jitdialects.passes.tssa_hoist import TssaHoistPass
     from jitdialects.passes.tssa_simplify import TssaSimplifyPass
     from jitdialects.passes.tssa_sink_constants import TssaSinkConstantsPass
 
@@ -54,6 +55,7 @@ def tensor_passes(signature: str, features: str, fuse: bool = True) -> tuple[Mod
         TssaSimplifyPass(),
         TssaCsePass(),
         TssaDcePass(),
+        TssaHoistPass(),
         TssaSinkConstantsPass(),
         TssaFusePass(merge=fuse, features=features),
         TssaBufferizePass(),

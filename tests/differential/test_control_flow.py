@@ -91,6 +91,16 @@ def smooth(pad, h, w):
     return jd.fori_loop(0, 25, body, out)
 
 
+def settled(x, w, k, n):
+    """What no step changes: an exp, a sum of it, and a row that must be checked first."""
+
+    def body(i, v):
+        e = jnp.exp(w * 0.5)
+        return v * e.sum() + e - w[k]
+
+    return jd.fori_loop(0, n, body, x)
+
+
 def flags(x, n):
     """Bytes in memory: a bool that is carried, read and written by index."""
 
@@ -135,6 +145,11 @@ CASES: dict[str, tuple[Callable[..., object], str, list[Callable[[], tuple[objec
     "rotate": (rotate, "f32[n], int", [lambda n=n: (floats(n + 5), n) for n in range(-3, 4)]),
     "choose": (choose, "int, f32[n]", [lambda k=k: (k, floats(9)) for k in range(8)]),
     "smooth": (smooth, "f32[n,m], int, int", [lambda: (floats(8, 10), 4, 6)]),
+    "settled": (
+        settled,
+        "f32[5], f32[5], int, int",
+        [lambda n=n: (floats(5), floats(5), -2, n) for n in (-1, 0, 1, 4)],
+    ),
     "flags": (flags, "f32[n], int", [lambda n=n: (floats(9), n) for n in (0, 3, 9)]),
 }
 

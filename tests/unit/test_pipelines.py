@@ -70,13 +70,15 @@ def _weights(main: FunctionBuilder) -> int:
 
 
 def _count(main: FunctionBuilder) -> int:
-    """A loop that reads a constant of the block before it."""
+    """A loop that reads a constant of the block before it, and takes the same root again and again."""
     (limit,) = main.parameters
     number, step = main.move(limit), main.constant(-2)
     head, exit = main.block("head"), main.block("exit")
     main.branch(head)
     main.enter(head)
+    root = main.apply("sqrt", main.apply("cast", limit, dtype="float64"))
     main.apply("add", number, step, into=number)
+    main.apply("minimum", number, main.apply("cast", root, dtype="int64"), into=number)
     main.branch_if(main.apply("greater", number, step), head, exit)
     main.enter(exit)
     return number
@@ -137,6 +139,7 @@ def test_every_pass_is_in_the_list_or_made_of_its_tables() -> None:
 
 NEEDED_BY = {
     "loop-stream": "square",
+    "tssa-hoist": "loop",
     "tssa-sink-constants": "loop",
     "loop-schedule": "matmul",
     "loop-tile": "matmul",

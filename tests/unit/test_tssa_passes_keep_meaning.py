@@ -29,10 +29,19 @@ from jitdialects.passes.exact_numpy import EXACT
 from jitdialects.passes.tssa_cse import TssaCsePass
 from jitdialects.passes.tssa_dce import TssaDcePass
 from jitdialects.passes.tssa_fold_constants import TssaFoldConstantsPass
+from jitdialects.passes.tssa_hoist import TssaHoistPass
 from jitdialects.passes.tssa_simplify import RULES, TssaSimplifyPass, simplify_region
+from jitdialects.passes.tssa_sink_constants import TssaSinkConstantsPass
 
 CONTEXT = make_context()
-PASSES = (TssaFoldConstantsPass(), TssaSimplifyPass(), TssaCsePass(), TssaDcePass())
+PASSES = (
+    TssaFoldConstantsPass(),
+    TssaSimplifyPass(),
+    TssaCsePass(),
+    TssaDcePass(),
+    TssaHoistPass(),
+    TssaSinkConstantsPass(),
+)
 NAN, INF = float("nan"), float("inf")
 FLOATS = [0.0, -0.0, 1.0, -1.0, 0.5, 3.0, NAN, INF, -INF, 1e-45, 3.4e38, 2.0**63, -(2.0**63)]
 INTS = [0, 1, -1, 2, 63, 64, -64, 2**24 + 1, 2**53 + 1, 2**63 - 1, -(2**63)]
