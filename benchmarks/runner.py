@@ -168,7 +168,7 @@ def run(
 
 
 def _measure(row: Row, settings: Settings) -> Result:
-    names = [n for n in settings.peers if peers.applies(n, row.kind)]
+    names = [n for n in settings.peers if peers.applies(n, row)]
     found = {n: {"figures": {}, "remarks": [], "facts": {}} for n in names}
     measure = _steady if row.kind in ("steady", "sweep") else _one_shot
     measure(row, settings, found)

@@ -11,6 +11,7 @@ from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 
 from benchmarks.peers.peer import Peer
+from benchmarks.rows import WORKLOADS, Row
 
 _HOMES = {
     "jitdialects": ("ours", "Ours", "jitdialects"),
@@ -27,6 +28,8 @@ _HOMES = {
 """Peer -> module, class, and the distribution that it needs."""
 
 NAMES = tuple(_HOMES)
+WRITTEN_OUT = ("numexpr", "numba", "onnxruntime")
+"""The peers that run only programs that have a text of their own for them."""
 QUICK = ("jitdialects", "numpy", "numexpr", "numba")
 
 
@@ -52,9 +55,11 @@ def make(name: str, threads: int) -> Peer:
     return getattr(import_module(f"benchmarks.peers.{module}"), kind)(threads)
 
 
-def applies(name: str, kind: str) -> bool:
-    """Whether the peer takes part in rows of this kind."""
-    return kind == "stream" or name != "jax, padded"
+def applies(name: str, row: Row) -> bool:
+    """Whether the peer takes part in a row."""
+    if name in WRITTEN_OUT:
+        return name in WORKLOADS[row.workload].special
+    return row.kind == "stream" or name != "jax, padded"
 
 
 def environment(threads: int) -> dict[str, str]:
@@ -70,5 +75,4 @@ def environment(threads: int) -> dict[str, str]:
         "NUMEXPR_NUM_THREADS": count,
         "JITDIALECTS_THREADS": count,
         "XLA_FLAGS": f"--xla_cpu_multi_thread_eigen={multi}",
-        "TORCHINDUCTOR_FORCE_DISABLE_CACHES": "1",
     }

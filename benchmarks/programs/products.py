@@ -180,7 +180,13 @@ WORKLOADS = {
     "product": _product(0),
     "product-weights": _product(1),
     "dense": Workload(
-        _dense_inputs, dense, lambda *a: dense(np, *a), 2e-5, 2, first_rows(32), _DENSE
+        _dense_inputs,
+        dense,
+        lambda *a: dense(np, *a),
+        2e-5,
+        2,
+        pick=first_rows(32),
+        special=_DENSE,
     ),
     "mlp": Workload(_mlp_inputs, mlp, lambda *a: mlp(np, *a), 1e-5, 6, special=_MLP),
 }
