@@ -29,7 +29,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--threads", type=int, nargs="+", choices=(1, 2), default=[1, 2])
     parser.add_argument("--rounds", type=int, help="interleaved rounds (5; quick 3, full 15)")
     parser.add_argument(
-        "--seconds", type=float, help="time of a sample (0.05; quick 0.03, full 0.2)"
+        "--seconds", type=float, help="time of a sample (0.05; quick 0.03, full 0.1)"
     )
     parser.add_argument("--core", type=int, help="core of rows with one thread (the last one)")
     parser.add_argument("--quick", action="store_true", help="short, without large libraries")
@@ -42,7 +42,7 @@ def _options() -> argparse.Namespace:
 
 
 def _settings(options: argparse.Namespace) -> Settings:
-    rounds, seconds = (15, 0.2) if options.full else (3, 0.03) if options.quick else (5, 0.05)
+    rounds, seconds = (15, 0.1) if options.full else (3, 0.03) if options.quick else (5, 0.05)
     available = peers.installed()
     default = available if options.full else [p for p in peers.QUICK if p in available]
     wanted = options.peers.split(";") if options.peers else default

@@ -11,7 +11,6 @@ import json
 import os
 import select
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
@@ -25,7 +24,8 @@ ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "build" / "bench"
 PATIENCE = 300
 """Seconds within which a peer must answer."""
-ONE_SHOT_ROUNDS = 5
+ONE_SHOT_ROUNDS = 3
+"""Most processes a peer for rows in which each sample is one."""
 Result = dict[str, Any]
 """A row's samples: `peers` -> name -> `figures` (name -> seconds per round), `error`, `remarks`,
 `facts`, or `unsupported` with a sentence."""
@@ -69,7 +69,7 @@ class Process:
             environment["JITDIALECTS_THRESHOLD"] = "2"
         self.process = subprocess.Popen(
             [
-                *(sys.executable, "-m", "benchmarks.worker"),
+                *(peers.interpreter(peer), "-m", "benchmarks.worker"),
                 *(peer, str(row.threads), ",".join(map(str, cpus))),
             ],
             stdin=subprocess.PIPE,

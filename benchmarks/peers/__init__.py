@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import sys
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 
 from benchmarks.peers.peer import Peer
 from benchmarks.rows import WORKLOADS, Row
@@ -33,9 +35,23 @@ WRITTEN_OUT = ("numexpr", "numba", "onnxruntime")
 QUICK = ("jitdialects", "numpy", "numexpr", "numba")
 
 
+_OWN = {"mindspore": Path(sys.prefix) / "mindspore" / "bin" / "python"}
+"""Peer -> the interpreter of an environment of its own: MindSpore is built for NumPy 1."""
+
+
+def interpreter(name: str) -> str:
+    """The interpreter that runs the peer."""
+    own = _OWN.get(name)
+    return str(own) if own is not None and own.exists() else sys.executable
+
+
 def installed() -> list[str]:
-    """The peers that this interpreter could import."""
-    return [name for name, home in _HOMES.items() if importlib.util.find_spec(home[2])]
+    """The peers that could be imported."""
+    return [
+        name
+        for name, home in _HOMES.items()
+        if importlib.util.find_spec(home[2]) or interpreter(name) != sys.executable
+    ]
 
 
 def versions() -> dict[str, str]:

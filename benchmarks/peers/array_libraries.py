@@ -94,26 +94,29 @@ class Torch(Peer):
 
 
 class TorchCompile(Torch):
-    """`torch.compile`; control flow of Python around compiled bodies stays out."""
+    """`torch.compile`; of a loop over data, which it would unroll or leave, the body is compiled."""
 
     name = "torch.compile"
     compiles = True
 
     def make(self, case: Case) -> Callable[..., Any]:
         """The function of `Torch`, compiled for the shapes of the case."""
-        return self.torch.compile(super().make(case), dynamic=False)
+        made = super().make(case)
+        return made if case.workload.loops else self.torch.compile(made, dynamic=False)
 
     def make_dynamic(self, case: Case) -> Callable[..., Any]:
         """The same, compiled for any size."""
         return self.torch.compile(super().make(case), dynamic=True)
 
-    def program(self, case: Case) -> Callable[..., Any]:
-        """Refuses what Dynamo would unroll."""
-        if case.workload.loops:
-            raise Unsupported(
-                "torch.compile unrolls loops over data or breaks the graph at each step"
-            )
-        return super().program(case)
+    def namespace(self) -> Namespace:
+        """Loops run compiled bodies."""
+        plain = super().namespace()
+        compiled = self.torch.compile
+        return Namespace(
+            plain,
+            while_loop=lambda cond, body, init: python_while(cond, compiled(body), init),
+            scan=lambda step, state, rows: self._scan(compiled(step), state, rows),
+        )
 
 
 class Jax(Peer):
@@ -193,8 +196,8 @@ class MindSpore(Peer):
         return self.mindspore.Tensor(x) if isinstance(x, np.ndarray) else x
 
     def back(self, result: Any) -> Array:
-        """A NumPy array."""
-        return result.asnumpy()
+        """A NumPy array; `statement` makes it one already."""
+        return result if isinstance(result, np.ndarray) else result.asnumpy()
 
     def program(self, case: Case) -> Callable[..., Any]:
         """The text over `mindspore.mint`."""
@@ -206,9 +209,17 @@ class MindSpore(Peer):
             max=lambda x, axis=None, keepdims=False: mint.max(x, axis, keepdims)[0],
             sum=lambda x, axis, keepdims=False: mint.sum(x, axis, keepdims),
             mean=lambda x, axis, keepdims=False: mint.mean(x, axis, keepdims),
-            var=lambda x, axis, keepdims=False: mint.var(x, axis, correction=0, keepdim=keepdims),
+            var=_mean_square(mint),  # its own has no kernel on CPUs
             maximum=lambda x, y: mint.nn.functional.relu(x) if y == 0 else mint.clamp(x, min=y),
             minimum=lambda x, y: mint.clamp(x, max=y),
         )
         weights = [self.array(w) for w in case.weights]
         return bound(case.workload.program, namespace, weights)
+
+
+def _mean_square(mint: Any) -> Callable[..., Any]:
+    def var(x: Any, axis: int, keepdims: bool = False) -> Any:
+        distance = x - mint.mean(x, axis, True)
+        return mint.mean(distance * distance, axis, keepdims)
+
+    return var
