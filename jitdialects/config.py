@@ -87,6 +87,14 @@ _OPTIONS: dict[str, tuple[object, Callable[[object], object]]] = {
 """Option -> its default, and what reads text or a value (`ValueError` for what is not allowed)."""
 
 
+_watchers: dict[str, list[Callable[[], None]]] = {}
+
+
+def watch(option: str, told: Callable[[], None]) -> None:
+    """Have `told` called after every change of `option`: for what machine code reads elsewhere."""
+    _watchers.setdefault(option, []).append(told)
+
+
 class Config:
     """The options; see design section 9 for the variables. Raises `ConfigError` for a name or value
     that is not allowed."""
@@ -127,6 +135,8 @@ class Config:
         if name not in _OPTIONS:
             raise ConfigError(f"config has no '{name}'; it has: {', '.join(_OPTIONS)}")
         self._set(name, value, f"config.{name}")
+        for told in _watchers.get(name, ()):
+            told()
 
     def __getattr__(self, name: str) -> object:
         """Asked for what has no value: an option whose variable has a wrong one."""

@@ -13,7 +13,7 @@ import os
 import threading
 from functools import cache
 
-from jitdialects.config import config
+from jitdialects.config import config, watch
 from jitdialects.runtime.engines import LoadedLibrary
 from jitdialects.runtime.engines.dlopen import DlopenEngine
 
@@ -41,10 +41,13 @@ class ThreadPool:
         return self._library is not None
 
     def context(self) -> int:
-        """Address of the context for a call that starts now."""
+        """Address of the context; it stays the same, also where `config.threads` changes."""
+        return self._address
+
+    def update(self) -> None:
+        """Let the context say how many threads there are, from the next loop on."""
         if self._library is not None:
             self._words[0] = config.threads or available()
-        return self._address
 
     def load(self, library: bytes) -> None:
         """Make the pool available, from the bytes of its shared library, unless it is there."""
@@ -53,6 +56,7 @@ class ThreadPool:
                 loaded = DlopenEngine().load(library, "thread-pool")
                 self._words[1] = loaded.address("jd_parallel_for")
                 self._library = loaded
+                self.update()
 
     @property
     def helpers(self) -> int:
@@ -70,9 +74,11 @@ class ThreadPool:
         available.cache_clear()
         if self._library is not None:
             self._call("jd_after_fork")
+            self.update()
 
 
 default_threads = ThreadPool()
 """The pool of the process."""
 context = default_threads.context
+watch("threads", default_threads.update)
 os.register_at_fork(after_in_child=default_threads.after_fork)

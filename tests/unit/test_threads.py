@@ -210,6 +210,20 @@ def test_two_python_threads_and_forks_in_between() -> None:
     assert [os.waitstatus_to_exitcode(os.waitpid(c, 0)[1]) for c in children] == [0] * 4
 
 
+def test_a_change_of_the_option_reaches_calls_that_no_python_code_prepares() -> None:
+    double = jd.jit(lambda x: x + x)
+    x = np.ones(200_000, np.float32)
+    for _ in range(12):
+        double(x)
+    double.wait()
+    double(x)
+    word = ctypes.c_int64.from_address(default_threads.context())
+    for threads in (3, 1, 2):
+        jd.config.threads = threads
+        assert word.value == threads
+        np.testing.assert_array_equal(double(x), x + x)
+
+
 SCRIPT = """
 import numpy as np, jitdialects as jd, sys
 from jitdialects.runtime.threads import default_threads
