@@ -15,10 +15,11 @@ import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 from difflib import get_close_matches
+from functools import cached_property
 from typing import IO, ClassVar, NoReturn, Protocol, runtime_checkable
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.passes import ModulePass, PassPipeline, PassPipelineCallbackType
 from xdsl.printer import Printer
 from xdsl.universe import Universe
@@ -34,6 +35,7 @@ from xdsl.xdsl_opt_main import xDSLOptMain
 
 from jitdialects.analysis.dominance import check_dominance
 from jitdialects.dialects.context import dialect_factories
+from jitdialects.dialects.loop import REMARK
 from jitdialects.errors import Error
 from jitdialects.universe import JITDIALECTS_UNIVERSE
 
@@ -57,6 +59,16 @@ class PassSequence(Protocol):
         ...
 
 
+@runtime_checkable
+class Remarking(Protocol):
+    """A pass that remembers what it refused."""
+
+    @property
+    def remarks(self) -> Sequence[str]:
+        """A sentence for each refusal."""
+        ...
+
+
 @dataclass(frozen=True)
 class LLVMTextTarget(Target):
     """LLVM IR text of a module in the `llvm` dialect, as the JIT compiles it."""
@@ -75,6 +87,11 @@ class JitOptMain(xDSLOptMain):
 
     version_format: ClassVar[str] = "jit-opt of jitdialects 0.1.0 (xdsl {xdsl_version})"
     stage: str = "in the input"
+
+    @cached_property
+    def remarks(self) -> dict[str, None]:
+        """The remarks that were printed."""
+        return {}
 
     def register_all_dialects(self) -> None:
         """All dialects, with the completed `arith` and `llvm` in place of xDSL's."""
@@ -96,6 +113,11 @@ class JitOptMain(xDSLOptMain):
             "--print-ir-after-all",
             action="store_true",
             help="print the module to stderr after each pass",
+        )
+        arg_parser.add_argument(
+            "--remarks",
+            action="store_true",
+            help="print to stderr what passes refused, and why, as 'remark: @function: sentence'",
         )
         arg_parser.add_argument(
             "--list-passes",
@@ -124,7 +146,7 @@ class JitOptMain(xDSLOptMain):
                 self._check_spec(spec)
             super().setup_pipeline()
             passes = self.pipeline.passes
-            if self.args.verify_each:
+            if self.args.verify_each or self.args.remarks:
                 passes = tuple(single for p in passes for single in flatten(p))
         except (ArgSpecParseError, PassFailedException, ValueError) as error:
             raise UsageError(_sentence(error)) from None
@@ -148,6 +170,8 @@ class JitOptMain(xDSLOptMain):
 
         def callback(previous: ModulePass | None, module: ModuleOp, following: ModulePass | None):
             self.stage = f"after pass '{previous.name}'" if previous else "in the input"
+            if previous and self.args.remarks:
+                self._print_remarks(previous, module)
             if previous and self.args.print_ir_after_all:
                 print(f"// ----- IR after {previous.name} ----- //", file=sys.stderr)
                 Printer(stream=sys.stderr).print_op(module)
@@ -159,6 +183,20 @@ class JitOptMain(xDSLOptMain):
             self.stage = f"in pass '{following.name}'" if following else "in the output"
 
         return callback
+
+    def _print_remarks(self, done: ModulePass, module: ModuleOp) -> None:
+        """Print the remarks that the pass keeps, and those that it left on operations, each once."""
+        sentences = list(done.remarks) if isinstance(done, Remarking) else []
+        for function in module.ops:
+            name = function.properties.get("sym_name")
+            for op in function.walk():
+                remark = op.attributes.get(REMARK)
+                if isinstance(remark, StringAttr) and isinstance(name, StringAttr):
+                    sentences.append(f"@{name.data}: {op.name}: {remark.data}")
+        for sentence in sentences:
+            if sentence not in self.remarks:
+                self.remarks[sentence] = None
+                print(f"remark: {sentence}", file=sys.stderr)
 
     def prepare_input(self) -> tuple[list[tuple[IO[bytes], int]], str]:
         """Open the input; a missing file or unknown extension is a `UsageError`."""
