@@ -20,6 +20,7 @@ an argument; never changes a group's body.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import reduce
 from itertools import pairwise
 
@@ -46,6 +47,7 @@ from xdsl.utils.exceptions import PassFailedException
 
 from jitdialects.analysis.layout import Layout, contiguous, layout_of
 from jitdialects.analysis.storage import Edge, Root, Storage, StoragePlan, is_view
+from jitdialects.analysis.storage_check import wrong_with
 from jitdialects.bytecode.dims import RUN_TIME, Dim, Shape, is_settled
 from jitdialects.dialects.interfaces import Contraction, Reduction, has_trait, name_of
 from jitdialects.dialects.loop import NOALIAS
@@ -59,17 +61,27 @@ WEAK, STRIDED = "tssa.weak", "tssa.strided"
 _ARENA_TYPE = memref_type(i8, (DYNAMIC_INDEX,))
 
 
+@dataclass(frozen=True)
 class TssaBufferizePass(ModulePass):
-    """Turn tensor functions into destination-passing form over memrefs and one arena."""
+    """Turn tensor functions into destination-passing form over memrefs and one arena.
+
+    `check=true` has the storage plan checked by `analysis.storage_check` before it is carried out.
+    """
 
     name = "tssa-bufferize"
+
+    check: bool = False
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for function in op.ops:
             if isinstance(function, FuncOp) and function.body.blocks and _has_tensors(function):
                 check_groups(function)
                 copy_what_cannot_be_viewed(function)
-                Bufferizer(function).run()
+                bufferizer = Bufferizer(function)
+                wrong = wrong_with(function, bufferizer.plan) if self.check else None
+                if wrong is not None:
+                    raise PassFailedException(f"tssa-bufferize: wrong storage plan: {wrong}")
+                bufferizer.run()
 
 
 def _has_tensors(function: FuncOp) -> bool:

@@ -6,8 +6,8 @@
                                                %2 = tssa.add %0, %a : (...)
                                                tssa.yield %0, %2 : t, t } -> t, t
 
-From the last operation to the first, each is offered to the groups of its readers; then groups that read the same
-values are offered to each other. Two groups become one if three judges agree: *dependence*
+From the last operation to the first, each is offered to the groups of its readers, then groups that read the same
+values to each other, until nothing changes. Two groups become one if three judges agree: *dependence*
 (`analysis.fusion_legality`), *register pressure* (`analysis.register_pressure`) and *roofline profit*
 (`analysis.roofline`); the first refusal is a remark. A group yields every member that is read outside; groups
 are put in an order in which each stands after what it reads. Needs nothing but SSA. Never moves an operation to
@@ -48,6 +48,7 @@ class Fuser:
         self.groups: dict[Candidate, None] = {}
         self.refusals: dict[tuple[int, int], str] = {}
         self._home: dict[int, Candidate] = {}
+        self._refused: set[tuple[Candidate, Candidate]] = set()
         self._joined: dict[Candidate, Candidate] = {}
         for position, node in self.graph.nodes.items():
             if is_computing(node.op):
@@ -55,12 +56,16 @@ class Fuser:
                 self.groups[self._home[position]] = None
 
     def run(self) -> None:
-        """Merge as long as the judges agree."""
-        for position in sorted(self._home, reverse=True):
-            for reader in bits_of(self.graph.nodes[position].readers):
-                if reader in self._home:
-                    self._offer(position, reader)
-        self._join_siblings()
+        """Merge as long as the judges agree. What one round has put together can make room for more: a
+        value per row joins elements only beside its reduction."""
+        before = 0
+        while before != len(self.groups):
+            before = len(self.groups)
+            for position in sorted(self._home, reverse=True):
+                for reader in bits_of(self.graph.nodes[position].readers):
+                    if reader in self._home:
+                        self._offer(position, reader)
+            self._join_siblings()
 
     def home(self, position: int) -> Candidate:
         """The group of a node."""
@@ -88,8 +93,9 @@ class Fuser:
     def _offer(self, left: int, right: int) -> None:
         """Make one group of those of two nodes, or remember why not."""
         one, other = self.home(left), self.home(right)
-        if one is other:
+        if one is other or (one, other) in self._refused:
             return
+        self._refused.add((one, other))
         both, why = why_illegal(one, other)
         if both is not None:
             refusal = self.pressure.why_too_much(both)

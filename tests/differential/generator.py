@@ -391,6 +391,32 @@ def _loop(g: Generator) -> None:
     g.pool.append(Known(y, x.dtype, x.shape))
 
 
+def _normalise(g: Generator) -> None:
+    """Something of each row of x, used on the row itself: what a group over rows is made of."""
+    x = g.pick(lambda k: len(k.shape) > 0 and k.dtype.name != "bool")
+    if x is None:
+        return
+    row = g.emit(g.rng.choice(["max", "min", "sum", "mean"]), x, axis=-1, keepdims=True)
+    y = row and g.emit(g.rng.choice(["subtract", "add", "maximum"]), x, row)
+    if y is None:
+        return
+    z = g.emit(g.rng.choice(["exp", "tanh", "abs"] if _is_float(y) else ["abs"]), y)
+    total = z and g.emit(g.rng.choice(["sum", "max"]), z, axis=-1, keepdims=True)
+    if z and total:
+        g.emit(g.rng.choice(["divide", "multiply", "add"]), g.rng.choice([x, y, z]), total)
+
+
+def _fan(g: Generator) -> None:
+    """Two readers of one value, and one of both: a value that is shared."""
+    x = g.pick(_is_float)
+    if x is None:
+        return
+    left = g.emit(g.rng.choice(["exp", "abs", "negative", "sqrt"]), x)
+    right = g.emit("multiply", x, x)
+    if left and right and g.rng.random() < 0.7:
+        g.emit(g.rng.choice(["add", "multiply", "minimum"]), left, right)
+
+
 _STEPS: dict[str, tuple[Callable[[Generator], None], float]] = {
     "unary": (_unary, 3),
     "binary": (_binary, 6),
@@ -398,6 +424,8 @@ _STEPS: dict[str, tuple[Callable[[Generator], None], float]] = {
     "cast": (_cast, 1),
     "reduce": (_reduce, 1.5),
     "matmul": (_matmul, 1.5),
+    "normalise": (_normalise, 0.8),
+    "fan": (_fan, 0.8),
     "transpose": (_transpose, 0.6),
     "getitem": (_getitem, 0.8),
     "setitem": (_setitem, 0.6),

@@ -16,7 +16,10 @@ from tempfile import TemporaryDirectory
 import numpy as np
 import oracle
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
 
+from jitdialects.analysis.storage import StoragePlan
+from jitdialects.analysis.storage_check import wrong_with
 from jitdialects.bytecode.builder import FunctionBuilder, ProgramBuilder
 from jitdialects.bytecode.program import Program
 from jitdialects.bytecode.signature import Signature, parse
@@ -24,6 +27,7 @@ from jitdialects.dialects.context import make_context
 from jitdialects.lowering.c_view import module_to_c
 from jitdialects.lowering.expand_elementary import ExpandElementaryPass
 from jitdialects.lowering.pipelines import Facts, lower_program
+from jitdialects.lowering.tssa_bufferize import copy_what_cannot_be_viewed
 from jitdialects.runtime.compiler import ENTRY
 from jitdialects.runtime.dispatch import Kernel
 from jitdialects.runtime.engines.codegen import compile_llvm_module
@@ -50,6 +54,16 @@ def by_oracle(program: Program, arguments: Sequence[object]) -> Results:
     return [v.array for v in oracle.run_program(program, arguments)]
 
 
+def check_plans(stage: str, module: ModuleOp) -> None:
+    """After fusion, check the storage plan that bufferization is about to carry out."""
+    if stage != "tssa-fuse":
+        return
+    for function in module.clone().ops:
+        if isinstance(function, FuncOp):
+            copy_what_cannot_be_viewed(function)
+            assert wrong_with(function, StoragePlan(function)) is None
+
+
 class Compiled:
     """A program compiled for a signature by the whole pipeline.
 
@@ -69,7 +83,12 @@ class Compiled:
     ) -> None:
         target = target or feature_level()
         module, facts = lower_program(
-            program, signature, schedule or target, fuse=fuse, schedule=override
+            program,
+            signature,
+            schedule or target,
+            fuse=fuse,
+            schedule=override,
+            observe=check_plans,
         )
         self._load(program, signature, facts, compile_llvm_module(module, target))
 

@@ -25,6 +25,7 @@ from jitdialects.analysis.storage import (
     is_never_negative,
     round_up,
 )
+from jitdialects.analysis.storage_check import wrong_with
 from jitdialects.bytecode import dims
 from jitdialects.bytecode.dims import Expr, Symbol
 from jitdialects.dialects.context import make_context
@@ -130,6 +131,7 @@ def symbols_of(function: FuncOp, sizes: dict[str, int]) -> dict[str, int]:
 def check(function: FuncOp, sizes: Sequence[dict[str, int]], seed: int = 0) -> StoragePlan:
     copy_what_cannot_be_viewed(function)
     plan = StoragePlan(function)
+    assert wrong_with(function, plan) is None
     for size in sizes:
         for walk in range(4):
             rng = random.Random(seed * 100 + walk)
@@ -245,6 +247,70 @@ def test_the_checker_notices_a_wrong_plan() -> None:
         storage.offset = 0
     with pytest.raises(AssertionError, match="overwritten"):
         Checker(plan, {}).run(function, random.Random(0))
+    wrong = wrong_with(function, plan)
+    assert wrong is not None and "begins or ends elsewhere" in wrong
+
+
+SOFTMAX_OF_EXP = """
+    func.func @f(%x: tensor<4x8xf32>, %p: tensor<2x2xf32>) -> tensor<4x8xf32> {
+      %a = tssa.insert %x, %p {offsets = #tssa.dims<[1, 1]>, steps = array<i64: 1, 1>}
+        : (tensor<4x8xf32>, tensor<2x2xf32>) -> tensor<4x8xf32>
+      %e = tssa.exp %a : (tensor<4x8xf32>) -> tensor<4x8xf32>
+      %s = tssa.sum %e {axes = array<i64: 1>} : (tensor<4x8xf32>) -> tensor<4xf32>
+      %r = tssa.reshape %s : (tensor<4xf32>) -> tensor<4x1xf32>
+      %b = tssa.broadcast %r : (tensor<4x1xf32>) -> tensor<4x8xf32>
+      %d = tssa.divide %e, %b : (tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<4x8xf32>
+      %z = tssa.multiply %d, %a : (tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<4x8xf32>
+      func.return %z : tensor<4x8xf32>
+    }"""
+
+
+def one_storage(plan: StoragePlan, function: FuncOp, left: int, right: int) -> None:
+    """Put the results of two groups into one memory, whatever that breaks."""
+    groups = [op for op in function.body.block.ops if op.name == "tssa.group"]
+    roots = [plan.roots[groups[number].results[0]] for number in (left, right)]
+    plan.storage[roots[0]] = plan.storage[roots[1]]
+
+
+def test_the_checker_notices_a_row_that_is_overwritten_while_it_is_needed() -> None:
+    function = parsed(SOFTMAX_OF_EXP)
+    plan = StoragePlan(function)
+    assert wrong_with(function, plan) is None
+    one_storage(plan, function, 0, 1)
+    wrong = wrong_with(function, plan)
+    assert wrong is not None and "read again after the result begins to be written" in wrong
+
+
+def test_the_checker_notices_results_of_one_group_in_one_place() -> None:
+    function = parsed(f"""
+    func.func @f(%x: {V}) -> ({V}, {V}) {{
+      %a = tssa.exp %x : ({V}) -> {V}
+      %b = tssa.abs %a : ({V}) -> {V}
+      func.return %a, %b : {V}, {V}
+    }}""")
+    plan = StoragePlan(function)
+    group = function.body.block.first_op
+    assert group is not None
+    plan.storage[plan.roots[group.results[0]]] = plan.storage_of(group.results[1])
+    wrong = wrong_with(function, plan)
+    assert wrong is not None and "share bytes" in wrong
+
+
+def test_the_checker_notices_a_product_in_place_and_a_small_arena() -> None:
+    matrix = "tensor<4x4xf32>"
+    function = parsed(f"""
+    func.func @f(%x: {matrix}) -> {matrix} {{
+      %a = tssa.exp %x : ({matrix}) -> {matrix}
+      %b = tssa.matmul %a, %x : ({matrix}, {matrix}) -> {matrix}
+      func.return %b : {matrix}
+    }}""")
+    plan = StoragePlan(function)
+    plan.arena_size = 0
+    wrong = wrong_with(function, plan)
+    assert wrong is not None and "of an arena of 0 bytes" in wrong
+    one_storage(plan, function, 0, 1)
+    wrong = wrong_with(function, plan)
+    assert wrong is not None and "a product reads more than once" in wrong
 
 
 def test_views_have_the_root_of_what_they_see() -> None:

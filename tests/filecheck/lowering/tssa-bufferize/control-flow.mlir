@@ -1,4 +1,4 @@
-// RUN: jit-opt %s -p 'tssa-fuse{merge=false},tssa-bufferize' | filecheck %s
+// RUN: jit-opt %s -p 'tssa-fuse{merge=false},tssa-bufferize{check=true}' | filecheck %s
 
 // The carried value has one home, here the caller's buffer, and is computed in place: no copies.
 // CHECK-LABEL: func.func @a_loop_runs_in_the_home_of_its_value

@@ -1,4 +1,4 @@
-// RUN: jit-opt %s -p tssa-fuse,tssa-bufferize | filecheck %s
+// RUN: jit-opt %s -p 'tssa-fuse,tssa-bufferize{check=true}' | filecheck %s
 
 // One buffer per result, in order.
 // CHECK-LABEL: func.func @every_result_has_its_buffer

@@ -1,4 +1,4 @@
-// RUN: jit-opt %s -p 'tssa-fuse{merge=false},tssa-bufferize' | filecheck %s
+// RUN: jit-opt %s -p 'tssa-fuse{merge=false},tssa-bufferize{check=true}' | filecheck %s
 
 // %b is dead after %d, which takes its place.
 // CHECK-LABEL: func.func @in_place_where_the_operand_dies
