@@ -8,7 +8,7 @@
 // CHECK-NEXT:    %[[A:.*]] = arith.cmpi sle, %{{.*}}, %[[I]] : index
 // CHECK-NEXT:    %[[B:.*]] = arith.cmpi sle, %[[I]], %{{.*}} : index
 // CHECK-NEXT:    %[[C:.*]] = arith.andi %[[A]], %[[B]] : i1
-// CHECK-NEXT:    cf.assert %[[C]], "an index or slice reaches out of its array"
+// CHECK-NEXT:    cf.assert %[[C]], "an index, a slice or an integer is out of bounds"
 // CHECK:         %[[N:.*]] = arith.cmpi slt, %[[J:.*]], %{{.*}} : index
 // CHECK-NEXT:    %[[W:.*]] = arith.select %[[N]], %{{.*}}, %[[J]] : index
 // CHECK-NEXT:    %[[O:.*]] = arith.muli %[[W]], %{{.*}} : index
