@@ -23,7 +23,7 @@ demo: $(VENV)/demo.stamp
 # Benchmarks: no variable of the environment may choose slower kernels for NumPy's BLAS.
 BENCH := env -u OPENBLAS_CORETYPE -u OPENBLAS_L2_SIZE
 
-# Everything, with every peer, in an environment of their own (3.6 GB, where pip finds a PyTorch for CPUs);
+# Everything, with every peer, in an environment of their own (4.7 GB, where pip finds a PyTorch for CPUs);
 # writes docs/benchmarks.md in about 45 minutes. A run that was stopped goes on where it was.
 bench:
 	$(MAKE) VENV=.venv-bench .venv-bench/bench.stamp .venv-bench/mindspore.stamp
