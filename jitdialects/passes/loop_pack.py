@@ -177,10 +177,11 @@ def is_packing_profitable(access: Access, loop: scf.ForOp, panel: Panel) -> bool
 
 def is_read_again(access: Access, loop: scf.ForOp) -> bool:
     """A parallel loop inside `loop`, that of the rows, takes more iterations than it jams: the panel serves all."""
-    around = access.op.parent_op()
+    around, tile = access.op.parent_op(), tile_of(access, loop)
+    places = {loop_of(index) for index in access.indices} | {tile.loop if tile else loop}
     while isinstance(around, scf.ForOp) and around is not loop:
         trips, jam = constant_trip_count(around), schedule_of(around).jam
-        others = is_parallel(around) and around.body.block.args[0] not in access.indices
+        others = is_parallel(around) and around not in places
         if others and (trips is None or trips > (jam[0] if jam else 1)):
             return True
         around = around.parent_op()

@@ -101,6 +101,32 @@ func.func @do_not_pack_what_is_read_once(%B: memref<40x?xf32>, %C: memref<?x?xf3
   func.return
 }
 
+// The same with two tiles at a time: going on to the next tile is not reading again.
+// CHECK-LABEL: func.func @do_not_pack_tiles_that_are_read_once
+// CHECK-NOT:     memref.alloca
+// CHECK:         loop.remark = "loop-pack: nothing that the loops inside read again can be packed"
+func.func @do_not_pack_tiles_that_are_read_once(%B: memref<40x?xf32>, %C: memref<?x?xf32>, %n: index) attributes {loop.noalias} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c4 = arith.constant 4 : index
+  %c8 = arith.constant 8 : index
+  %c16 = arith.constant 16 : index
+  %k = arith.constant 5 : index
+  scf.for %p = %c0 to %n step %c16 {
+    %p16 = arith.addi %p, %c16 : index
+    scf.for %i = %c0 to %c4 step %c1 {
+      scf.for %t = %p to %p16 step %c8 {
+        %e = arith.addi %t, %c8 : index
+        scf.for %j = %t to %e step %c1 {
+          %x = memref.load %B[%k, %j] : memref<40x?xf32>
+          memref.store %x, %C[%i, %j] : memref<?x?xf32>
+        } {loop.kind = "parallel"}
+      } {loop.kind = "parallel"}
+    } {loop.kind = "parallel", loop.schedule = #loop.schedule<jam = [4]>}
+  } {loop.kind = "parallel", loop.schedule = #loop.schedule<pack = 1>}
+  func.return
+}
+
 // Three columns at a time are no whole number of tiles in eight.
 // CHECK-LABEL: func.func @do_not_pack_tiles_that_do_not_fit
 // CHECK-NOT:     memref.alloca
