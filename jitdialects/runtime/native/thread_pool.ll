@@ -41,6 +41,7 @@ declare i64 @llvm.readcyclecounter()
 declare i64 @llvm.umin.i64(i64, i64)
 declare i64 @llvm.umax.i64(i64, i64)
 declare i64 @syscall(i64, ...)
+declare i32 @sched_yield()
 declare i32 @pthread_create(ptr, ptr, ptr, ptr)
 declare i32 @pthread_detach(i64)
 declare i32 @pthread_sigmask(i32, ptr, ptr)
@@ -53,6 +54,20 @@ define internal void @sleep(ptr %at, i32 %value) {
 
 define internal void @wake(ptr %at, i32 %threads) {
   %r = call i64 (i64, ...) @syscall(i64 202, ptr %at, i64 129, i32 %threads, ptr null, ptr null, i32 0)
+  ret void
+}
+
+; Wait a moment: %spent cycles of waiting have passed. After 4 us let others have the core, who may be those that
+; this thread waits for.
+define internal void @relax(i64 %spent) {
+enter:
+  %short = icmp ult i64 %spent, 10000
+  br i1 %short, label %pause, label %yield
+pause:
+  call void @llvm.x86.sse2.pause()
+  ret void
+yield:
+  %r = call i32 @sched_yield()
   ret void
 }
 
@@ -132,9 +147,9 @@ spin:
   %new = icmp ne i32 %number, %seen
   br i1 %new, label %again, label %idle
 idle:
-  call void @llvm.x86.sse2.pause()
   %time = call i64 @llvm.readcyclecounter()
   %spent = sub i64 %time, %since
+  call void @relax(i64 %spent)
   %more = icmp ult i64 %spent, 100000
   br i1 %more, label %spin, label %rest
 rest:
@@ -264,9 +279,9 @@ spin:
   %e0 = icmp eq i32 %d0, %all
   br i1 %e0, label %finish, label %pause
 pause:
-  call void @llvm.x86.sse2.pause()
   %time = call i64 @llvm.readcyclecounter()
   %spent = sub i64 %time, %since
+  call void @relax(i64 %spent)
   %more = icmp ult i64 %spent, 100000
   br i1 %more, label %spin, label %rest
 rest:
