@@ -59,9 +59,7 @@ def measure(name: str) -> dict[str, float]:
     pipelines.cpu_passes(str(signature), feature_level())
     codegen.emit_object("", feature_level())
     marks.append(("imports and LLVM's start, apart", time.perf_counter()))
-    request = CompileRequest(
-        program.to_bytes(), "main", str(signature), feature_level(), "strict", True, False
-    )
+    request = CompileRequest(program.to_bytes(), "main", str(signature), feature_level(), "strict")
     reply = CompileReply.decode(compile_request(request.encode()))
     marks.append(("request to reply", time.perf_counter()))
     entry = KernelCache().store(key, reply, ())
