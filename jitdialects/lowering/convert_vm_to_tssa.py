@@ -56,6 +56,7 @@ from jitdialects.bytecode.program import Constant, Function, Program
 from jitdialects.bytecode.shape_rules import IndexPlan, permutation, plan_index
 from jitdialects.bytecode.signature import Signature
 from jitdialects.dialects.constants import CONSTANT, constant_op
+from jitdialects.dialects.new_operation import new_operation
 from jitdialects.dialects.tssa import (
     ELEMENTWISE_OPS,
     BroadcastOp,
@@ -234,7 +235,7 @@ class _Emitter:
         **properties: Attribute,
     ) -> SSAValue:
         """Append an operation; gives its result."""
-        op = op_class.create(operands=operands, result_types=[result_type], properties=properties)
+        op = new_operation(op_class, operands, (result_type,), properties)
         self.block.add_op(op)
         return op.results[0]
 

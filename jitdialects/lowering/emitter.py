@@ -39,6 +39,7 @@ from jitdialects.bytecode import dims
 from jitdialects.bytecode.dims import Apply, Atom, Dim, Expr, Shape, Symbol, is_settled
 from jitdialects.dialects.interned import INDEX, i32_array, i64_array, index_attr
 from jitdialects.dialects.loop import NestOp, YieldOp
+from jitdialects.dialects.new_operation import new_operation
 from jitdialects.dialects.tssa_types import DimsAttr
 from jitdialects.dialects.upstream import CmpiOp, SelectOp
 
@@ -136,9 +137,7 @@ class Emitter:
         properties: Mapping[str, Attribute] | None = None,
     ) -> SSAValue:
         """A new operation with one result; returns the result."""
-        op = kind.create(
-            operands=operands, result_types=(result,), properties=dict(properties or {})
-        )
+        op = new_operation(kind, operands, (result,), properties or {})
         self.insert(op)
         return op.results[0]
 
@@ -197,7 +196,7 @@ class Emitter:
 
     def store(self, value: SSAValue, buffer: SSAValue, indices: Sequence[SSAValue] = ()) -> None:
         """Write one element."""
-        self.insert(memref.StoreOp.create(operands=(value, buffer, *indices)))
+        self.insert(new_operation(memref.StoreOp, (value, buffer, *indices)))
 
     def alloca(self, element: Attribute, *sizes: int) -> SSAValue:
         """A buffer on the stack of the surrounding function, for the current iteration."""
@@ -225,9 +224,7 @@ class Emitter:
         properties: Mapping[str, Attribute] | None = None,
     ) -> SSAValue:
         """Like `emit`, at the top of the function. The operands must be arguments or from there too."""
-        op = kind.create(
-            operands=operands, result_types=(result,), properties=dict(properties or {})
-        )
+        op = new_operation(kind, operands, (result,), properties or {})
         self.insert_at_top(op)
         return op.results[0]
 

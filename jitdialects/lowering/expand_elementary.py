@@ -39,6 +39,7 @@ from xdsl.utils.type import get_element_type_or_self
 
 from jitdialects.bytecode.elementary import ElementaryFunction, elementary_functions
 from jitdialects.dialects.interned import integer_attr, splat_attr, vector_type
+from jitdialects.dialects.new_operation import new_operation
 from jitdialects.dialects.upstream import CmpfOp, SelectOp
 
 FLOAT, INTEGER, BOOL = "float", "integer", "bool"
@@ -101,7 +102,8 @@ class _Constants:
         key = (type, repr(number))  # 0.0 and -0.0 are equal as numbers
         known = self._known.get(key)
         if known is None:
-            op = arith.ConstantOp.create(
+            op = new_operation(
+                arith.ConstantOp,
                 result_types=(type,), properties={"value": _attribute(type, number)}
             )
             first = self._entry.first_op
@@ -138,7 +140,8 @@ def expand(op: Operation, constants: _Constants) -> None:
 
     for step in function.steps:
         kind, element, properties = _STEPS[step.op]
-        new = kind.create(
+        new = new_operation(
+            kind,
             operands=[value(name) for name in step.operands],
             result_types=(types[element],),
             properties=properties,

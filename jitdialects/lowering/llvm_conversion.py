@@ -21,7 +21,6 @@ from functools import cache
 from typing import cast
 
 from xdsl.dialects.builtin import (
-    UNKNOWN_LOC,
     AnyFloat,
     FunctionType,
     IndexType,
@@ -48,6 +47,7 @@ from xdsl.utils.exceptions import PassFailedException
 
 from jitdialects.dialects.interfaces import AllocationScope, has_trait
 from jitdialects.dialects.interned import INDEX, i64_array, integer_attr, vector_type
+from jitdialects.dialects.new_operation import new_operation
 
 PTR = LLVMPointerType()
 _CAST = UnrealizedConversionCastOp.name
@@ -214,13 +214,7 @@ class Conversion:
     ) -> Operation:
         block, current = self._places[self._now]
         assert current is not None
-        op = kind.create(
-            operands=operands,
-            result_types=results,
-            properties=properties,
-            successors=successors,
-            location=current.location,
-        )
+        op = new_operation(kind, operands, results, properties, {}, current.location, successors)
         block.insert_op_before(op, current)
         self._visit[op] = self._now
         return op
@@ -242,12 +236,7 @@ class Conversion:
         if last == self._now:
             created = self.emit(kind, operands, result, properties)
         else:
-            op = kind.create(
-                operands=operands,
-                result_types=(result,),
-                properties=properties,
-                location=UNKNOWN_LOC,
-            )
+            op = new_operation(kind, operands, (result,), properties)
             self._insert_behind(last, op)
             self._created.append(op)
             [created] = op.results
@@ -259,7 +248,7 @@ class Conversion:
         self, count: SSAValue, result: Attribute, properties: Mapping[str, Attribute]
     ) -> SSAValue:
         """Stack memory for all of the function, or of the region of an `AllocationScope`."""
-        op = AllocaOp.create(operands=(count,), result_types=(result,), properties=properties)
+        op = new_operation(AllocaOp, (count,), (result,), properties)
         self._insert_behind(max(self._frame, self._visit[count.owner]), op)
         self._created.append(op)
         return op.results[0]

@@ -39,6 +39,7 @@ from xdsl.utils.exceptions import PassFailedException
 from xdsl.utils.hints import isa
 
 from jitdialects.dialects.interned import i32_array, integer_attr
+from jitdialects.dialects.new_operation import new_operation
 from jitdialects.lowering.convert_func_to_llvm import ABI
 from jitdialects.lowering.llvm_conversion import PTR
 from jitdialects.lowering.llvm_outline_parallel import CONTEXT
@@ -103,8 +104,8 @@ def _read(source: Source, slots: SSAValue) -> list[Operation]:
     """Operations that yield the value of `source`; the last one has it as its result."""
     if source.slot is None:
         return [
-            llvm.ConstantOp.create(
-                result_types=(i64,), properties={"value": integer_attr(source.number, i64)}
+            new_operation(
+                llvm.ConstantOp, result_types=(i64,), properties={"value": integer_attr(source.number, i64)}
             )
         ]
     at: dict[str, Attribute] = {
@@ -112,10 +113,8 @@ def _read(source: Source, slots: SSAValue) -> list[Operation]:
         "elem_type": i64,
         "noWrapFlags": integer_attr(0, i32),
     }
-    pointer = llvm.GEPOp.create(operands=(slots,), result_types=(PTR,), properties=at)
-    load = llvm.LoadOp.create(
-        operands=pointer.results, result_types=(source.type,), properties=_LOAD
-    )
+    pointer = new_operation(llvm.GEPOp, (slots,), (PTR,), at)
+    load = new_operation(llvm.LoadOp, pointer.results, (source.type,), _LOAD)
     return [pointer, load]
 
 

@@ -41,6 +41,7 @@ from xdsl.utils.hints import isa
 
 from jitdialects.dialects.interned import i32_array, integer_attr
 from jitdialects.dialects.loop import ParallelOp
+from jitdialects.dialects.new_operation import new_operation
 from jitdialects.lowering.convert_func_to_llvm import ABI, call_properties
 from jitdialects.lowering.llvm_conversion import PTR, as_vector, byte_width
 
@@ -98,12 +99,8 @@ class _Writer:
         successors: Sequence[Block] = (),
     ) -> Operation:
         """An operation with at most one result."""
-        op = kind.create(
-            operands=operands,
-            result_types=() if result is None else (result,),
-            properties=dict(properties),
-            successors=successors,
-        )
+        results = () if result is None else (result,)
+        op = new_operation(kind, operands, results, properties, successors=successors)
         self.ops.append(op)
         return op
 

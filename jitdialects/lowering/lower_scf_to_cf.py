@@ -35,6 +35,7 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 
 from jitdialects.dialects.interned import i32_array
+from jitdialects.dialects.new_operation import new_operation
 from jitdialects.dialects.upstream import CmpiOp
 
 STATUS = "jd.status"
@@ -58,15 +59,13 @@ def is_entered(lower: SSAValue, upper: SSAValue) -> bool:
 
 
 def _compare(block: Block, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
-    op = CmpiOp.create(
-        operands=(lhs, rhs), result_types=(i1,), properties={"predicate": _SIGNED_LESS_THAN}
-    )
+    op = new_operation(CmpiOp, (lhs, rhs), (i1,), {"predicate": _SIGNED_LESS_THAN})
     block.add_op(op)
     return op.results[0]
 
 
 def _branch(block: Block, target: Block, values: Sequence[SSAValue]) -> None:
-    block.add_op(BranchOp.create(operands=values, successors=(target,)))
+    block.add_op(new_operation(BranchOp, values, successors=(target,)))
 
 
 def _conditional_branch(
@@ -76,7 +75,8 @@ def _conditional_branch(
     otherwise: tuple[Block, Sequence[SSAValue]],
 ) -> None:
     sizes = i32_array(1, len(taken[1]), len(otherwise[1]))
-    op = ConditionalBranchOp.create(
+    op = new_operation(
+        ConditionalBranchOp,
         operands=(condition, *taken[1], *otherwise[1]),
         successors=(taken[0], otherwise[0]),
         properties={"operandSegmentSizes": sizes},
@@ -121,7 +121,7 @@ def lower_for(op: Operation) -> Block:
         enter = _compare(before, lower, upper)
         _conditional_branch(before, enter, (first, (lower, *initial)), (after, initial))
     index = first.args[0]
-    advance = AddiOp.create(operands=(index, step), result_types=(index.type,), properties=_WRAPS)
+    advance = new_operation(AddiOp, (index, step), (index.type,), _WRAPS)
     last.add_op(advance)
     following = advance.results[0]
     again = _compare(last, following, upper)

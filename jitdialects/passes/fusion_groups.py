@@ -9,6 +9,7 @@ from xdsl.ir import Block, Operation, OpResult, Region, SSAValue
 
 from jitdialects.analysis.fusion_graph import FusionGraph, bits_of, takes_copies
 from jitdialects.analysis.fusion_legality import Candidate
+from jitdialects.dialects.new_operation import new_operation
 from jitdialects.dialects.tssa import GroupOp, YieldOp
 
 
@@ -131,7 +132,8 @@ class _Builder:
 
 
 def _copy(op: Operation, operands: Sequence[SSAValue]) -> Operation:
-    return type(op).create(
+    return new_operation(
+        type(op),
         operands=operands,
         result_types=op.result_types,
         properties=op.properties,

@@ -15,6 +15,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 
 from jitdialects.analysis.bounds import constant_of
 from jitdialects.dialects.interned import INDEX, index_attr, integer_attr
+from jitdialects.dialects.new_operation import new_operation
 from jitdialects.dialects.upstream import CmpiOp, SelectOp
 
 Index: TypeAlias = SSAValue | int
@@ -52,7 +53,8 @@ class IndexMath:
         if isinstance(index, SSAValue):
             return index
         if index not in self._constants:
-            op = arith.ConstantOp.create(
+            op = new_operation(
+                arith.ConstantOp,
                 result_types=(self.type,),
                 properties={"value": self._attribute(index)},
             )
@@ -139,9 +141,7 @@ class IndexMath:
     def _compare(self, left: Index, right: Index, predicate: Attribute) -> SSAValue:
         operands = (self.value(left), self.value(right))
         return self.insert(
-            CmpiOp.create(
-                operands=operands, result_types=(i1,), properties={"predicate": predicate}
-            )
+            new_operation(CmpiOp, operands, (i1,), {"predicate": predicate})
         )
 
     def trips(self, lower: Index, upper: Index, step: Index) -> Index:
@@ -160,7 +160,7 @@ class IndexMath:
             return self._binary(arith.MaxSIOp, extent, 0)
         runs = self.less(lower, upper)
         operands = (runs, extent, self.value(0))
-        return self.insert(SelectOp.create(operands=operands, result_types=(self.type,)))
+        return self.insert(new_operation(SelectOp, operands, (self.type,)))
 
     def _binary(
         self,
@@ -171,5 +171,5 @@ class IndexMath:
     ) -> SSAValue:
         operands = (self.value(left), self.value(right))
         return self.insert(
-            kind.create(operands=operands, result_types=(self.type,), properties=properties or {})
+            new_operation(kind, operands, (self.type,), properties or {})
         )

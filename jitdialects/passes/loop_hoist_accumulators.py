@@ -38,6 +38,7 @@ from jitdialects.analysis.memory import (
     overlap_possible,
     root_of,
 )
+from jitdialects.dialects.new_operation import new_operation
 from jitdialects.passes.loop_rewrite import add_iter_args, defined_outside, ops_to_change
 
 
@@ -169,9 +170,7 @@ def _load_before(loop: scf.ForOp, access: Access) -> Operation:
             Rewriter.insert_op(constant, point)
             index = constant.result
         operands.append(index)
-    load = type(access.op).create(
-        operands=operands, result_types=(access.value_type,), properties=access.op.properties
-    )
+    load = new_operation(type(access.op), operands, (access.value_type,), access.op.properties)
     Rewriter.insert_op(load, point)
     return load
 

@@ -12,6 +12,7 @@ from xdsl.utils.exceptions import PassFailedException
 
 from jitdialects.analysis.bounds import constant_trip_count, is_multiple_of
 from jitdialects.dialects.loop import KIND, PARALLEL, REMARK, SCHEDULE, NestOp, ScheduleAttr
+from jitdialects.dialects.new_operation import new_operation
 from jitdialects.dialects.schedules import Schedule
 from jitdialects.passes.index_math import Index, IndexMath
 
@@ -141,7 +142,8 @@ def defined_outside(value: SSAValue, loop: Operation) -> bool:
 
 def copy_op(op: Operation, values: dict[SSAValue, SSAValue]) -> Operation:
     """A copy of `op`, which has no regions, under `values`; its results are added to them."""
-    new = op.create(
+    new = new_operation(
+        type(op),
         operands=[values.get(operand, operand) for operand in op.operands],
         result_types=[result.type for result in op.results],
         properties=op.properties,

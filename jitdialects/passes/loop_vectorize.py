@@ -48,6 +48,7 @@ from jitdialects.analysis.memory import Access, access_of
 from jitdialects.dialects.interfaces import is_elementwise, name_of
 from jitdialects.dialects.interned import INDEX, splat_attr, vector_type
 from jitdialects.dialects.loop import KIND, PARALLEL
+from jitdialects.dialects.new_operation import new_operation
 from jitdialects.dialects.schedules import Schedule
 from jitdialects.dialects.upstream import ARITH_ON_VECTORS
 from jitdialects.passes.index_math import Index, IndexMath, before
@@ -179,7 +180,7 @@ class Widener:
         self.vectors = {}
         self.mask = None
         if active is not None:
-            mask = vector.CreateMaskOp.create(operands=(active,), result_types=(self.type_of(i1),))
+            mask = new_operation(vector.CreateMaskOp, (active,), (self.type_of(i1),))
             self.put(mask)
             self.mask = mask.results[0]
         self._write_ops(self.loop.body.block)
@@ -202,7 +203,8 @@ class Widener:
         self.put(copy_op(op, self.scalars))
 
     def _write_wide(self, op: Operation) -> None:
-        wide = ARITH_ON_VECTORS.get(op.name, type(op)).create(
+        wide = new_operation(
+            ARITH_ON_VECTORS.get(op.name, type(op)),
             operands=[self.as_vector(operand) for operand in op.operands],
             result_types=[self.type_of(result.type) for result in op.results],
             properties=op.properties,
@@ -226,14 +228,14 @@ class Widener:
         if access.stored is not None:
             value = self.as_vector(access.stored)
             if mask is None:
-                self.put(vector.StoreOp.create(operands=(value, *where)))
+                self.put(new_operation(vector.StoreOp, (value, *where)))
             else:
-                self.put(vector.MaskedStoreOp.create(operands=(*where, mask, value)))
+                self.put(new_operation(vector.MaskedStoreOp, (*where, mask, value)))
         elif mask is None:
-            self._bind(op, vector.LoadOp.create(operands=where, result_types=(type,)))
+            self._bind(op, new_operation(vector.LoadOp, where, (type,)))
         else:
-            masked = vector.MaskedLoadOp.create(
-                operands=(*where, mask, self.zero(type)), result_types=(type,)
+            masked = new_operation(
+                vector.MaskedLoadOp, (*where, mask, self.zero(type)), (type,)
             )
             self._bind(op, masked)
 
@@ -296,9 +298,7 @@ class Widener:
         return self.zeros[type]
 
     def _broadcast(self, value: SSAValue) -> Operation:
-        return vector.BroadcastOp.create(
-            operands=(value,), result_types=(self.type_of(value.type),)
-        )
+        return new_operation(vector.BroadcastOp, (value,), (self.type_of(value.type),))
 
 
 def splat(value: SSAValue, type: VectorType[Attribute]) -> Operation | None:
@@ -313,9 +313,7 @@ def splat(value: SSAValue, type: VectorType[Attribute]) -> Operation | None:
 
 def splat_constant(type: VectorType[Attribute], number: float) -> Operation:
     """A vector constant with `number` in all lanes."""
-    return arith.ConstantOp.create(
-        result_types=(type,), properties={"value": splat_attr(type, number)}
-    )
+    return new_operation(arith.ConstantOp, (), (type,), {"value": splat_attr(type, number)})
 
 
 def hoist_constants(loop: scf.ForOp, body: Body) -> None:
