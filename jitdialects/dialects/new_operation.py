@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from xdsl.dialects.builtin import UNKNOWN_LOC, LocationAttr
 from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue, SSAValues
-from xdsl.irdl import IRDLOperation
+from xdsl.irdl import IRDLOperation, OptionalDef
 
 OperationT = TypeVar("OperationT", bound=Operation)
 _NOTHING: Mapping[str, Attribute] = {}
@@ -39,16 +39,26 @@ def new_operation(
     op.location = location
     if successors:
         op.successors = successors
-    if _has_defaults(kind):
+    defaults = _defaults(kind)
+    if defaults is None:
         op.__post_init__()
+    else:
+        for target, name, value in defaults:
+            (op.properties if target else op.attributes).setdefault(name, value)
     return op
 
 
 @cache
-def _has_defaults(kind: type[Operation]) -> bool:
-    """True if an operation of `kind` may need something filled in after it was made."""
+def _defaults(kind: type[Operation]) -> tuple[tuple[bool, str, Attribute], ...] | None:
+    """(is a property, name, value) of what is filled in after an operation of `kind` was made; None if the
+    class has its own way to do that."""
     if not issubclass(kind, IRDLOperation) or kind.__post_init__ is not IRDLOperation.__post_init__:
-        return True
+        return None
     definition = kind.get_irdl_definition()
-    members = (*definition.properties.values(), *definition.attributes.values())
-    return any(member.default_value is not None for member in members)
+    members = [(True, *member) for member in definition.properties.items()]
+    members += [(False, *member) for member in definition.attributes.items()]
+    return tuple(
+        (is_property, name, member.default_value)
+        for is_property, name, member in members
+        if member.default_value is not None and not isinstance(member, OptionalDef)
+    )

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from xdsl.dialects import scf
 from xdsl.dialects.builtin import StringAttr
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.rewriter import Rewriter
 from xdsl.utils.exceptions import PassFailedException
 
@@ -154,6 +154,29 @@ def copy_op(op: Operation, values: dict[SSAValue, SSAValue]) -> Operation:
         if old.name_hint is not None:
             result.name_hint = old.name_hint
         values[old] = result
+    return new
+
+
+def clone_op(op: Operation, values: dict[SSAValue, SSAValue]) -> Operation:
+    """A copy of `op` with everything inside, under `values`; all results and arguments are added to them.
+
+    (`Operation.clone` goes through everything twice; it does what has branches inside.)
+    """
+    if any(region.first_block is not region.last_block for region in op.regions):
+        return op.clone(values)
+    new = copy_op(op, values)
+    for region in op.regions:
+        new.add_region(Region([_clone_block(block, values) for block in region.blocks]))
+    return new
+
+
+def _clone_block(block: Block, values: dict[SSAValue, SSAValue]) -> Block:
+    new = Block(arg_types=[argument.type for argument in block.args])
+    for old, argument in zip(block.args, new.args, strict=True):
+        argument.name_hint = old.name_hint
+        values[old] = argument
+    for op in block.ops:
+        new.add_op(clone_op(op, values) if op.regions else copy_op(op, values))
     return new
 
 

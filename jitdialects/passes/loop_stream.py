@@ -42,6 +42,7 @@ from jitdialects.dialects.loop import ParallelOp
 from jitdialects.dialects.upstream_llvm import FenceOp
 from jitdialects.passes.index_math import Index, IndexMath, before
 from jitdialects.passes.loop_rewrite import (
+    clone_op,
     defined_outside,
     loops_innermost_first,
     refuse,
@@ -172,7 +173,7 @@ def stream(loop: scf.ForOp, stores: Sequence[Access], threshold: int, outermost:
     large = condition(stores, threshold, outermost)
     around = loop.parent
     assert around is not None
-    copy = loop.clone()
+    copy = clone_op(loop, {})
     past = scf.IfOp(large, (), Region(Block()), Region(Block()))
     around.insert_op_before(past, loop)
     loop.detach()

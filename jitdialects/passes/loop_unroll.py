@@ -29,7 +29,7 @@ from xdsl.utils.exceptions import PassFailedException
 from jitdialects.analysis.bounds import constant_of, constant_trip_count
 from jitdialects.passes.index_math import Index, IndexMath, before
 from jitdialects.passes.loop_rewrite import (
-    copy_op,
+    clone_op,
     is_innermost,
     loops_innermost_first,
     refuse,
@@ -95,7 +95,7 @@ def _copies(
             if isinstance(op, scf.YieldOp):
                 carried = [copies.get(value, value) for value in op.operands]
             else:
-                math.put(copy_op(op, copies) if not op.regions else op.clone(copies))
+                math.put(clone_op(op, copies))
     return carried
 
 

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import cast
 
 from xdsl.context import Context
 from xdsl.dialects import scf
@@ -43,6 +44,7 @@ from jitdialects.analysis.row_groups import in_large_groups, small_groups
 from jitdialects.dialects.interfaces import name_of
 from jitdialects.passes.index_math import Index, IndexMath, before
 from jitdialects.passes.loop_rewrite import (
+    clone_op,
     copy_op,
     defined_outside,
     is_parallel,
@@ -259,7 +261,7 @@ def split_rest(loop: scf.ForOp, factor: int, rest: int) -> scf.ForOp | None:
         left = math.maxsi(math.sub(extent, math.mul(small, rest)), 0)
         first = math.mul(math.divui(math.add(left, factor - 1), factor), factor)
     middle = math.add(lower, first)
-    others = loop.clone()
+    others = cast(scf.ForOp, clone_op(loop, {}))
     assert loop.parent is not None
     loop.parent.insert_op_after(others, loop)
     others.operands[0] = math.value(middle)
