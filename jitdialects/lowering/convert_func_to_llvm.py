@@ -74,6 +74,9 @@ def _function(op: Operation, c: Conversion) -> None:
     is_declaration = op.regions[0].first_block is None
     body = op.regions[0]
     op.detach_region(body)
+    if body.first_block is not None:  # now: an insertion asks for all that is around it
+        _convert_entry(body.first_block, c)
+        c.run(body)
     abi = ArrayAttr([StringAttr(abi_name(input)) for input in type.inputs])
     kept = {k: v for k, v in op.properties.items() if k not in _SIGNATURE}
     function = llvm.FuncOp(
@@ -84,9 +87,6 @@ def _function(op: Operation, c: Conversion) -> None:
         extra_attrs={**op.attributes, **kept, ABI: abi},
     )
     Rewriter.replace_op(op, function, [])
-    if body.first_block is not None:
-        _convert_entry(body.first_block, c)
-        c.run(body)
 
 
 def _convert_entry(block: Block, c: Conversion) -> None:

@@ -46,7 +46,7 @@ from xdsl.traits import IsolatedFromAbove
 from xdsl.utils.exceptions import PassFailedException
 
 from jitdialects.dialects.interfaces import AllocationScope, has_trait
-from jitdialects.dialects.interned import INDEX, i64_array, integer_attr, vector_type
+from jitdialects.dialects.interned import i64_array, integer_attr, vector_type
 from jitdialects.dialects.new_operation import new_operation
 
 PTR = LLVMPointerType()
@@ -99,11 +99,12 @@ def descriptor_type(rank: int) -> LLVMStructType:
 
 
 def _vector_type(type: Attribute) -> Attribute:
-    vector = as_vector(type)
-    assert vector is not None
-    if vector.get_num_dims() != 1:
+    vector = cast("VectorType[Attribute]", type)
+    if len(vector.shape.data) != 1:
         raise PassFailedException(f"conversion to llvm needs vectors of one dimension, not {type}")
-    return vector_type(i64, *vector.get_shape()) if vector.element_type == INDEX else type
+    if isinstance(vector.element_type, IndexType):
+        return vector_type(i64, *vector.get_shape())
+    return type
 
 
 def _struct_type(type: Attribute) -> Attribute:
@@ -189,10 +190,9 @@ class Conversion:
         properties: Mapping[str, Attribute] = {},
     ) -> SSAValue:
         """Create an operation with one result in front of the current one."""
-        op = self._insert(kind, operands, (result,), properties, ())
+        op = self._insert(kind, operands, (result,), properties)
         self._created.append(op)
-        [value] = op.results
-        return value
+        return op.results[0]
 
     def emit_effect(
         self,
@@ -210,7 +210,7 @@ class Conversion:
         operands: Sequence[SSAValue],
         results: Sequence[Attribute],
         properties: Mapping[str, Attribute],
-        successors: Sequence[Block],
+        successors: Sequence[Block] = (),
     ) -> Operation:
         block, current = self._places[self._now]
         assert current is not None

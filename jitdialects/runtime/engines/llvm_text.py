@@ -13,6 +13,7 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import Callable, Sequence
+from typing import TypeAlias
 
 from xdsl.dialects.builtin import (
     ArrayAttr,
@@ -41,6 +42,7 @@ from xdsl.dialects.llvm import (
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.utils.hints import isa
 
+from jitdialects.dialects.interned import i32_array
 from jitdialects.errors import CompileError
 
 _PLAIN_NAME = re.compile(r"[A-Za-z$._][A-Za-z0-9$._]*")
@@ -86,13 +88,19 @@ def float_text(value: float, type: Attribute) -> str:
     return f"0x{struct.unpack('<Q', struct.pack('<d', value))[0]:016X}"
 
 
+_Argument: TypeAlias = SSAValue | tuple[str, str]
+"""Of an intrinsic: a value, or type and text of a constant."""
+
+
 class _Writer:
-    """Text of one module. Types, masks and values are looked up by identity: hashing them costs more."""
+    """Text of one module. Types, masks and values, which live as long, are looked up by identity: hashing them costs more."""
 
     def __init__(self) -> None:
         self.declarations: dict[str, str] = {}
         self._texts: dict[int, tuple[Attribute, str]] = {}
-        self._refs: dict[SSAValue, str] = {}
+        self._suffixes: dict[int, tuple[Attribute, str]] = {}
+        self._refs: dict[int, str] = {}
+        self._typed: dict[int, str] = {}
         self._blocks: dict[Block, str] = {}
 
     # -- types and operands
@@ -134,27 +142,39 @@ class _Writer:
     def _mask(self, mask: Attribute) -> str:
         assert isinstance(mask, DenseArrayBase)
         lanes = [f"i32 {lane if lane >= 0 else 'poison'}" for lane in mask.iter_values()]
+        if set(lanes) == {"i32 0"}:
+            return f"<{len(lanes)} x i32> zeroinitializer"
         return f"<{len(lanes)} x i32> <{', '.join(lanes)}>"
 
+    def suffix(self, type: Attribute) -> str:
+        """How an overloaded intrinsic spells `type` in its name."""
+        known = self._suffixes.get(id(type))
+        if known is None:
+            known = self._suffixes[id(type)] = (type, _suffix(type))
+        return known[1]
+
     def ref(self, value: SSAValue) -> str:
-        known = self._refs.get(value)
+        known = self._refs.get(id(value))
         if known is None:  # the text has not come to its definition
             owner = value.owner
             if isinstance(owner, Operation) and owner.name in _CONSTANTS:
-                known = self._refs[value] = self._constant(owner)
+                known = self._refs[id(value)] = self._constant(owner)
             else:
                 known = self.new_ref(value)
         return known
 
     def new_ref(self, value: SSAValue) -> str:
         """The name of a value that is no constant."""
-        known = self._refs.get(value)
+        known = self._refs.get(id(value))
         if known is None:
-            known = self._refs[value] = f"%v{len(self._refs)}"
+            known = self._refs[id(value)] = f"%v{len(self._refs)}"
         return known
 
     def typed(self, value: SSAValue) -> str:
-        return f"{self.type(value.type)} {self.ref(value)}"
+        known = self._typed.get(id(value))
+        if known is None:
+            known = self._typed[id(value)] = f"{self.type(value.type)} {self.ref(value)}"
+        return known
 
     def _constant(self, op: Operation) -> str:
         if op.name == "llvm.mlir.undef":
@@ -189,13 +209,14 @@ class _Writer:
             return f"splat ({text(numbers[0])})"
         return "<" + ", ".join(map(text, numbers)) + ">"
 
-    def intrinsic(self, name: str, result: Attribute, arguments: Sequence[tuple[str, str]]) -> str:
-        """A call of `name`, which gets declared; `arguments` are pairs of type and value."""
-        type = self.type(result)
-        if name not in self.declarations:
-            types = ", ".join(t for t, _ in arguments)
-            self.declarations[f"@{name}"] = f"declare {type} @{name}({types})"
-        return f"call {type} @{name}({', '.join(f'{t} {v}' for t, v in arguments)})"
+    def intrinsic(self, name: str, result: Attribute, arguments: Sequence[_Argument]) -> str:
+        """A call of `name`, which gets declared."""
+        type, callee = self.type(result), f"@{name}"
+        if callee not in self.declarations:
+            types = [self.type(a.type) if isinstance(a, SSAValue) else a[0] for a in arguments]
+            self.declarations[callee] = f"declare {type} {callee}({', '.join(types)})"
+        given = [self.typed(a) if isinstance(a, SSAValue) else " ".join(a) for a in arguments]
+        return f"call {type} {callee}({', '.join(given)})"
 
     # -- functions and blocks
 
@@ -299,7 +320,7 @@ _Form = Callable[[Operation, _Writer], str]
 def _binary(mnemonic: str) -> _Form:
     def form(op: Operation, w: _Writer) -> str:
         a, b = op.operands
-        return f"{mnemonic} {w.type(a.type)} {w.ref(a)}, {w.ref(b)}"
+        return f"{mnemonic} {w.typed(a)}, {w.ref(b)}"
 
     return form
 
@@ -345,8 +366,7 @@ def _intrinsic(name: str, *flags: tuple[str, str]) -> _Form:
 
     def form(op: Operation, w: _Writer) -> str:
         result = op.results[0].type
-        arguments = [(w.type(o.type), w.ref(o)) for o in op.operands]
-        return w.intrinsic(f"llvm.{name}.{_suffix(result)}", result, (*arguments, *flags))
+        return w.intrinsic(f"llvm.{name}.{w.suffix(result)}", result, (*op.operands, *flags))
 
     return form
 
@@ -374,7 +394,7 @@ def _compare(mnemonic: str, flags: Sequence[str]) -> _Form:
     def form(op: Operation, w: _Writer) -> str:
         a, b = op.operands
         flag = flags[_integer(op, "predicate")].removeprefix("_")
-        return f"{mnemonic} {flag} {w.type(a.type)} {w.ref(a)}, {w.ref(b)}"
+        return f"{mnemonic} {flag} {w.typed(a)}, {w.ref(b)}"
 
     return form
 
@@ -393,17 +413,17 @@ def _fence(op: Operation, w: _Writer) -> str:
 
 
 def _masked_load(op: Operation, w: _Writer) -> str:
-    pointer, mask, otherwise = ((w.type(o.type), w.ref(o)) for o in op.operands)
+    pointer, mask, otherwise = op.operands
     result = op.results[0].type
     alignment = ("i32", str(_integer(op, "alignment")))
-    name = f"llvm.masked.load.{_suffix(result)}.p0"
+    name = f"llvm.masked.load.{w.suffix(result)}.p0"
     return w.intrinsic(name, result, (pointer, alignment, mask, otherwise))
 
 
 def _masked_store(op: Operation, w: _Writer) -> str:
-    value, pointer, mask = ((w.type(o.type), w.ref(o)) for o in op.operands)
+    value, pointer, mask = op.operands
     alignment = ("i32", str(_integer(op, "alignment")))
-    name = f"llvm.masked.store.{_suffix(op.operands[0].type)}.p0"
+    name = f"llvm.masked.store.{w.suffix(value.type)}.p0"
     return w.intrinsic(name, LLVMVoidType(), (value, pointer, alignment, mask))
 
 
@@ -415,14 +435,18 @@ def _gep(op: Operation, w: _Writer) -> str:
     base, *dynamic = op.operands
     indices = op.properties["rawConstantIndices"]
     assert isinstance(indices, DenseArrayBase)
+    start = f"getelementptr {w.type(op.properties['elem_type'])}, {w.typed(base)}, "
+    if indices is _ONE_VALUE:  # nearly all are like this
+        return start + w.typed(dynamic[0])
     rest = iter(dynamic)
     parts = [
         w.typed(next(rest)) if index == GEP_USE_SSA_VAL else f"i32 {index}"
         for index in indices.iter_values()
     ]
-    return (
-        f"getelementptr {w.type(op.properties['elem_type'])}, {w.typed(base)}, {', '.join(parts)}"
-    )
+    return start + ", ".join(parts)
+
+
+_ONE_VALUE = i32_array(GEP_USE_SSA_VAL)
 
 
 def _positions(op: Operation) -> str:
