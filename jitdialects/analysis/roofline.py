@@ -14,7 +14,7 @@ from xdsl.dialects.builtin import FixedBitwidthType
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from jitdialects.analysis.fusion_legality import Candidate, Kind
-from jitdialects.analysis.machine import STEPS, Core
+from jitdialects.analysis.machine import STEPS, TEMPORARIES, Core
 from jitdialects.analysis.register_pressure import short_name
 from jitdialects.analysis.row_stages import recomputed, stages_of_candidate
 from jitdialects.bytecode import dims
@@ -93,7 +93,26 @@ def why_no_profit(left: Candidate, right: Candidate, both: Candidate, core: Core
             f"{saved} bytes would not be moved, "
             f"but {again:.0f} cycles of computation be done again for it"
         )
+    alone = _one_by_one(both)
+    if alone > 0 and alone >= cycles_to_move(saved, footprint, core):
+        return (
+            f"{saved} bytes would not be moved, but functions be computed row by row, not in vectors, "
+            f"in {alone:.0f} cycles more"
+        )
     return None
+
+
+def _one_by_one(group: Candidate) -> float:
+    """What elementary functions behind a product with a vector take longer than by themselves: it makes one
+    number at a time. Cheaper operations hide beside the loads of the next row."""
+    if not any(len(shape_of(op.operands[1])) == 1 for op in group.products):
+        return 0.0
+    functions = [op for op in group.ops if short_name(op) in TEMPORARIES]
+    return sum(
+        STEPS[short_name(op)]
+        * (elements_of(op.results[0].type) - -(-bytes_of(op.results[0].type) // VECTOR))
+        for op in functions
+    )
 
 
 def _again(group: Candidate) -> float:

@@ -1,4 +1,4 @@
-"""Schedules of reductions: along columns, and of several rows abreast.
+"""Schedules of reductions: along columns, and of several rows abreast, also of rows times a vector.
 
 Along columns (a kept axis behind the reduced one) the axis moves into the loops, so that memory is read in long
 segments of rows: whole pages, which the hardware prefetches; several rows at once, which it prefetches side by
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from jitdialects.analysis.machine import Level
 from jitdialects.analysis.nest_facts import NestFacts, lanes_for
+from jitdialects.analysis.schedule_product import balanced
 from jitdialects.dialects.schedules import Schedule
 
 SEGMENT = 16 * 1024
@@ -17,6 +18,8 @@ ACCUMULATORS = 1280 * 1024
 """Bytes of accumulators on the stack, at most: those in use, 32 for a column, then fit a second-level cache."""
 ROWS = 4
 """Rows abreast: with 32 lanes of 4 bytes each, all registers of AVX2 are accumulators."""
+LANES = 32
+"""Of a sum in the numerics contract."""
 SHORT = 8
 """A reduction of at most so many steps has no loop."""
 
@@ -46,12 +49,24 @@ def columns_schedule(facts: NestFacts, level: Level) -> Schedule:
 
 def rows_schedule(facts: NestFacts, level: Level) -> Schedule:
     """Some rows abreast: memory serves several streams better than one, and chains of additions overlap."""
-    rows = ROWS if facts.element_bytes <= 4 else ROWS // 2
+    return abreast(facts, ROWS if facts.element_bytes <= 4 else ROWS // 2)
+
+
+def dots_schedule(facts: NestFacts, level: Level) -> Schedule:
+    """Rows that meet one vector: as many abreast as have their lanes in the registers of a product's tile."""
+    registers = LANES // lanes_for(facts, level)
+    return abreast(facts, max(1, min(ROWS, level.rows * level.vectors // registers)))
+
+
+def abreast(facts: NestFacts, most: int) -> Schedule:
+    """Up to `most` rows at a time, without a loop where there are no more."""
     extent = facts.extents[-1]
+    rows = most if extent is None else balanced(extent, most)
+    if rows < 2:
+        return Schedule()
     others = len(facts.kinds) - 1
-    if extent is not None and extent <= rows:
-        return Schedule(jam=(1,) * others + (extent,)) if extent > 1 else Schedule()
-    return Schedule(tile=(0,) * others + (rows,), jam=(1,) * others + (rows,))
+    jam = (1,) * others + (rows,)
+    return Schedule(jam=jam) if extent == rows else Schedule(tile=(0,) * others + (rows,), jam=jam)
 
 
 def segment(facts: NestFacts, width: int) -> int:

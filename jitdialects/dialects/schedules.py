@@ -15,7 +15,16 @@ import re
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-FAMILIES = ("elementwise", "product", "strided-product", "reduction", "columns", "rows", "other")
+FAMILIES = (
+    "elementwise",
+    "product",
+    "strided-product",
+    "reduction",
+    "columns",
+    "rows",
+    "dots",
+    "other",
+)
 """Kinds of nest that `loop-schedule` tells apart."""
 LISTS = ("tile", "order", "jam")
 NUMBERS = ("vector", "rest", "unroll", "panel", "pack", "stream", "threads", "distribute")

@@ -12,6 +12,7 @@
 | the same, if nothing is shared between the columns (a sum over an axis that is not the last) | segments of rows of up to 16 KB, the column axis distributed over the loops inside |
 | the same as a matmul, but columns not next to each other | four columns jammed: independent chains hide the latency |
 | parallel axes around reductions with arrays of accumulators (a sum over the last axis) | four rows abreast, two of 8-byte elements |
+| the same, if the rows share what they are multiplied with (a matrix times a vector) | as many rows abreast as have their 32 lanes in the registers of a product's tile: four (v4), three (v3), one (below) |
 | a reduction of up to 8 steps | unrolled |
 | a chain of products, inside | unrolled by 4 from v3 on |
 | anything else | none |
@@ -36,7 +37,13 @@ from jitdialects.analysis.machine import LEVELS, Level
 from jitdialects.analysis.nest_facts import NestFacts, facts_of
 from jitdialects.analysis.schedule_elementwise import elementwise_schedule
 from jitdialects.analysis.schedule_product import is_chain, product_schedule
-from jitdialects.analysis.schedule_reduction import SHORT, columns_schedule, is_reduction, rows_schedule
+from jitdialects.analysis.schedule_reduction import (
+    SHORT,
+    columns_schedule,
+    dots_schedule,
+    is_reduction,
+    rows_schedule,
+)
 from jitdialects.dialects.loop import PARALLEL, ScheduleAttr
 from jitdialects.dialects.schedules import Schedule, parse_overrides, problem_of
 from jitdialects.passes.loop_rewrite import nest_schedule, nests_in_order
@@ -56,7 +63,7 @@ def family_of(facts: NestFacts) -> str:
     if is_reduction(facts) and contiguous:
         return "columns"
     if facts.accumulators == "arrays":
-        return "rows" if is_reduction(facts) else "other"
+        return "rows" if is_reduction(facts) else "dots"
     return "product" if contiguous else "strided-product"
 
 
@@ -71,6 +78,8 @@ def choose_schedule(facts: NestFacts, level: Level) -> Schedule:
             return columns_schedule(facts, level)
         case "rows":
             return rows_schedule(facts, level)
+        case "dots":
+            return dots_schedule(facts, level)
         case "product":
             return product_schedule(facts, level)
         case "strided-product":
@@ -96,7 +105,12 @@ def overridden(
 def chain_schedule(facts: NestFacts, level: Level) -> Schedule:
     """A reduction: a short one has no loop, a chain of products is unrolled."""
     extent = facts.extents[-1]
-    if extent is not None and len(facts.extents) == 1 and extent <= SHORT and not facts.encloses_loops:
+    if (
+        extent is not None
+        and len(facts.extents) == 1
+        and extent <= SHORT
+        and not facts.encloses_loops
+    ):
         return Schedule(unroll=max(extent, 2))
     return Schedule(unroll=level.unroll if is_chain(facts) else 0)
 

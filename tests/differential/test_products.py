@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 import oracle
 import pytest
-from differential.harness import Compiled, assert_same, program
+from differential.harness import Compiled, assert_same, by_oracle, program
 
 from jitdialects.bytecode.builder import FunctionBuilder
 from jitdialects.bytecode.signature import parse
@@ -89,3 +89,24 @@ def test_a_residual_in_place() -> None:
     for m in range(15):
         x, z = numbers("f32", m, 70), numbers("f32", m + 1, 70)[:m]
         assert_same(compiled.run([x, z]), [oracle.matmul(z, w) + -x], f"{m} rows")
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("schedule", ["x86-64-v1", "x86-64-v3", "x86-64-v4"])
+def test_rows_times_a_vector_abreast(schedule: str, dtype: str) -> None:
+    """tanh(w @ h + x): a last tile of fewer rows, a ragged chunk of lanes, more than one block."""
+    deep = 4096 + 37
+
+    def body(f: FunctionBuilder) -> None:
+        w, h, x = f.parameters
+        f.returns(f.apply("tanh", f.apply("add", f.apply("matmul", w, h), x)))
+
+    made = program(3, body)
+    for depth in (deep, 37):
+        compiled = Compiled(
+            made, parse(f"main({dtype}[m,{depth}], {dtype}[{depth}], {dtype}[m])"), schedule
+        )
+        w, h, x = numbers(dtype, 7, depth), numbers(dtype, depth), numbers(dtype, 7)
+        for m in (1, 2, 5, 7):
+            arguments = [w[:m], h, x[:m]]
+            assert_same(compiled.run(arguments), by_oracle(made, arguments), f"{m} rows")

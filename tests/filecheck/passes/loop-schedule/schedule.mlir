@@ -201,3 +201,85 @@ func.func @rows(%A: memref<?x?xf32>, %C: memref<?xf32>, %n: index, %K: index) {
   }
   func.return
 }
+
+// Rows that share a vector go abreast as far as registers hold their lanes.
+// CHECK-LABEL: func.func @matrix_times_vector
+// CHECK:         kinds [parallel] schedule <tile = [3], jam = [3]> {
+// V4-LABEL:    func.func @matrix_times_vector
+// V4:            kinds [parallel] schedule <tile = [4], jam = [4]> {
+// V1-LABEL:    func.func @matrix_times_vector
+// V1:            loop.nest (%i) = {{.*}} kinds [parallel] {
+func.func @matrix_times_vector(
+    %A: memref<?x?xf32>, %X: memref<?xf32>, %C: memref<?xf32>, %n: index, %K: index) {
+  %c0 = arith.constant 0 : index
+  %c32 = arith.constant 32 : index
+  loop.nest (%i) = (%c0) to (%n) step (1) kinds [parallel] {
+    %acc = memref.alloca() : memref<32xf32>
+    loop.nest (%k) = (%c0) to (%K) step (32) kinds [reduction] {
+      loop.nest (%l) = (%c0) to (%c32) step (1) kinds [parallel] {
+        %s = memref.load %acc[%l] : memref<32xf32>
+        %at = arith.addi %k, %l : index
+        %a = memref.load %A[%i, %at] : memref<?x?xf32>
+        %x = memref.load %X[%at] : memref<?xf32>
+        %t = math.fma %a, %x, %s : f32
+        memref.store %t, %acc[%l] : memref<32xf32>
+      }
+    }
+    %r = memref.load %acc[%c0] : memref<32xf32>
+    memref.store %r, %C[%i] : memref<?xf32>
+  }
+  func.return
+}
+
+// Lanes of 8 bytes take the registers of one row.
+// CHECK-LABEL: func.func @do_not_put_rows_of_eight_bytes_abreast
+// CHECK:         loop.nest (%i) = {{.*}} kinds [parallel] {
+// V4-LABEL:    func.func @do_not_put_rows_of_eight_bytes_abreast
+// V4:            kinds [parallel] schedule <tile = [4], jam = [4]> {
+func.func @do_not_put_rows_of_eight_bytes_abreast(
+    %A: memref<?x?xf64>, %X: memref<?xf64>, %C: memref<?xf64>, %n: index, %K: index) {
+  %c0 = arith.constant 0 : index
+  %c32 = arith.constant 32 : index
+  loop.nest (%i) = (%c0) to (%n) step (1) kinds [parallel] {
+    %acc = memref.alloca() : memref<32xf64>
+    loop.nest (%k) = (%c0) to (%K) step (32) kinds [reduction] {
+      loop.nest (%l) = (%c0) to (%c32) step (1) kinds [parallel] {
+        %s = memref.load %acc[%l] : memref<32xf64>
+        %at = arith.addi %k, %l : index
+        %a = memref.load %A[%i, %at] : memref<?x?xf64>
+        %x = memref.load %X[%at] : memref<?xf64>
+        %t = math.fma %a, %x, %s : f64
+        memref.store %t, %acc[%l] : memref<32xf64>
+      }
+    }
+    %r = memref.load %acc[%c0] : memref<32xf64>
+    memref.store %r, %C[%i] : memref<?xf64>
+  }
+  func.return
+}
+
+// Four rows are two and two, not three and one that is done three times.
+// CHECK-LABEL: func.func @four_rows_times_vector
+// CHECK:         kinds [parallel] schedule <tile = [2], jam = [2]> {
+func.func @four_rows_times_vector(
+    %A: memref<?x?xf32>, %X: memref<?xf32>, %C: memref<?xf32>, %K: index) {
+  %n = arith.constant 4 : index
+  %c0 = arith.constant 0 : index
+  %c32 = arith.constant 32 : index
+  loop.nest (%i) = (%c0) to (%n) step (1) kinds [parallel] {
+    %acc = memref.alloca() : memref<32xf32>
+    loop.nest (%k) = (%c0) to (%K) step (32) kinds [reduction] {
+      loop.nest (%l) = (%c0) to (%c32) step (1) kinds [parallel] {
+        %s = memref.load %acc[%l] : memref<32xf32>
+        %at = arith.addi %k, %l : index
+        %a = memref.load %A[%i, %at] : memref<?x?xf32>
+        %x = memref.load %X[%at] : memref<?xf32>
+        %t = math.fma %a, %x, %s : f32
+        memref.store %t, %acc[%l] : memref<32xf32>
+      }
+    }
+    %r = memref.load %acc[%c0] : memref<32xf32>
+    memref.store %r, %C[%i] : memref<?xf32>
+  }
+  func.return
+}

@@ -46,3 +46,58 @@ func.func @do_not_put_groups_together_that_share_nothing(
   %b = tssa.exp %y : (tensor<8xf32>) -> tensor<8xf32>
   func.return %a, %b : tensor<8xf32>, tensor<8xf32>
 }
+
+// A product with a vector makes one number at a time; tanh is cheaper in vectors, with what comes before it.
+// CHECK-LABEL: func.func @do_not_compute_functions_row_by_row
+// CHECK:         tssa.matmul
+// CHECK:         tssa.yield
+// CHECK:         tssa.add
+// CHECK:         tssa.tanh
+// CHECK:         tssa.yield
+// CHECK:         func.return
+func.func @do_not_compute_functions_row_by_row(
+    %w: tensor<256x256xf32>, %h: tensor<256xf32>, %x: tensor<256xf32>) -> tensor<256xf32> {
+  %a = tssa.matmul %w, %h : (tensor<256x256xf32>, tensor<256xf32>) -> tensor<256xf32>
+  %b = tssa.add %a, %x : (tensor<256xf32>, tensor<256xf32>) -> tensor<256xf32>
+  %t = tssa.tanh %b : (tensor<256xf32>) -> tensor<256xf32>
+  func.return %t : tensor<256xf32>
+}
+
+// An addition hides beside the loads of the next row.
+// CHECK-LABEL: func.func @cheap_operations_follow_a_product_with_a_vector
+// CHECK:         tssa.matmul
+// CHECK-NOT:     tssa.yield
+// CHECK:         tssa.add
+// CHECK:         func.return
+func.func @cheap_operations_follow_a_product_with_a_vector(
+    %w: tensor<256x256xf32>, %h: tensor<256xf32>, %x: tensor<256xf32>) -> tensor<256xf32> {
+  %a = tssa.matmul %w, %h : (tensor<256x256xf32>, tensor<256xf32>) -> tensor<256xf32>
+  %b = tssa.add %a, %x : (tensor<256xf32>, tensor<256xf32>) -> tensor<256xf32>
+  func.return %b : tensor<256xf32>
+}
+
+// One number fills no vector.
+// CHECK-LABEL: func.func @a_function_of_one_number_follows_its_product
+// CHECK:         tssa.matmul
+// CHECK-NOT:     tssa.yield
+// CHECK:         tssa.tanh
+// CHECK:         func.return
+func.func @a_function_of_one_number_follows_its_product(
+    %w: tensor<256xf32>, %h: tensor<256xf32>) -> tensor<f32> {
+  %a = tssa.matmul %w, %h : (tensor<256xf32>, tensor<256xf32>) -> tensor<f32>
+  %t = tssa.tanh %a : (tensor<f32>) -> tensor<f32>
+  func.return %t : tensor<f32>
+}
+
+// The columns of a product with a matrix are vectors.
+// CHECK-LABEL: func.func @functions_follow_a_product_with_a_matrix
+// CHECK:         tssa.matmul
+// CHECK-NOT:     tssa.yield
+// CHECK:         tssa.tanh
+// CHECK:         func.return
+func.func @functions_follow_a_product_with_a_matrix(
+    %w: tensor<8x256xf32>, %h: tensor<256x64xf32>) -> tensor<8x64xf32> {
+  %a = tssa.matmul %w, %h : (tensor<8x256xf32>, tensor<256x64xf32>) -> tensor<8x64xf32>
+  %t = tssa.tanh %a : (tensor<8x64xf32>) -> tensor<8x64xf32>
+  func.return %t : tensor<8x64xf32>
+}
