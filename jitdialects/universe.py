@@ -66,6 +66,7 @@ _PASSES: dict[str, str] = {
     "tssa-fold-constants": "passes.tssa_fold_constants:TssaFoldConstantsPass",
     "tssa-fuse": "passes.tssa_fuse:TssaFusePass",
     "tssa-hoist": "passes.tssa_hoist:TssaHoistPass",
+    "tssa-if-convert": "passes.tssa_if_convert:TssaIfConvertPass",
     "tssa-simplify": "passes.tssa_simplify:TssaSimplifyPass",
     "tssa-sink-constants": "passes.tssa_sink_constants:TssaSinkConstantsPass",
 }

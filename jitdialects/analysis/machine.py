@@ -39,12 +39,14 @@ class Core:
     addresses         general registers that are left for the buffers of a loop
     decoded           micro-operations of a body that the front end keeps decoded
     bandwidth         (bytes that a level of the memory holds, bytes per cycle from and to it); the last one holds all
+    mispredicted      cycles that a branch taken the wrong way costs
     """
 
     vector_registers: int
     addresses: int
     decoded: int
     bandwidth: tuple[tuple[float, float], ...]
+    mispredicted: float = 18
 
 
 _BANDWIDTH = ((32 << 10, 48.0), (512 << 10, 24.0), (16 << 20, 10.0), (float("inf"), 4.0))

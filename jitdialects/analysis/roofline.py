@@ -71,8 +71,10 @@ def _row_bytes(group: Candidate) -> int:
 
 
 def cycles_of(ops: Iterable[Operation]) -> float:
-    """The time of operations whose operands and results are in registers."""
-    return sum(STEPS.get(short_name(op), 1) * bytes_of(op.results[0].type) / VECTOR for op in ops)
+    """The time of operations whose operands and results are in registers; one number takes a step, too."""
+    return sum(
+        STEPS.get(short_name(op), 1) * max(1.0, bytes_of(op.results[0].type) / VECTOR) for op in ops
+    )
 
 
 def cycles_to_move(amount: float, footprint: int, core: Core) -> float:

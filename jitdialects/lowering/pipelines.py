@@ -46,6 +46,7 @@ def tensor_passes(signature: str, features: str, fuse: bool = True) -> tuple[Mod
     from jitdialects.passes.tssa_fold_constants import TssaFoldConstantsPass
     from jitdialects.passes.tssa_fuse import TssaFusePass
     from jitdialects.passes.tssa_hoist import TssaHoistPass
+    from jitdialects.passes.tssa_if_convert import TssaIfConvertPass
     from jitdialects.passes.tssa_simplify import TssaSimplifyPass
     from jitdialects.passes.tssa_sink_constants import TssaSinkConstantsPass
 
@@ -53,6 +54,7 @@ def tensor_passes(signature: str, features: str, fuse: bool = True) -> tuple[Mod
         ConvertVmToTssaPass(signature=signature),
         TssaFoldConstantsPass(),
         TssaSimplifyPass(),
+        TssaIfConvertPass(features=features),
         TssaCsePass(),
         TssaDcePass(),
         TssaHoistPass(),
@@ -257,6 +259,7 @@ def _collect(facts: Facts, name: str, done: ModulePass | None, module: ModuleOp)
     from jitdialects.analysis.fusion_facts import count_operators
     from jitdialects.passes.loop_schedule import LoopSchedulePass
     from jitdialects.passes.tssa_fuse import TssaFusePass
+    from jitdialects.passes.tssa_if_convert import TssaIfConvertPass
 
     if name == "convert-vm-to-tssa":
         function = _function(module)
@@ -266,9 +269,11 @@ def _collect(facts: Facts, name: str, done: ModulePass | None, module: ModuleOp)
         facts.results = _tensors(outputs, function.res_attrs)
         for relation, left, right in (g.data for g in guards_of(function)):
             facts.guards.append((relation, str(left), str(right)))
+    elif isinstance(done, TssaIfConvertPass):
+        facts.remarks += done.remarks
     elif isinstance(done, TssaFusePass):
         facts.operators, facts.operators_fused = count_operators(module)
-        facts.remarks = list(done.remarks)
+        facts.remarks += done.remarks
     elif isinstance(done, LoopSchedulePass):
         facts.schedules = list(done.chosen)
     elif name == "tssa-bufferize":

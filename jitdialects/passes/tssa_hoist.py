@@ -112,8 +112,13 @@ def invariants(op: Operation, loop: Loop) -> list[Operation] | None:
 
 def is_small(op: Operation) -> bool:
     """Whether all that `op` touches is small for every size."""
-    counts = [dims.product(shape_of(v)) for v in (*op.operands, *op.results)]
-    return all(isinstance(n, int) and n <= SMALL for n in counts)
+    return all(map(is_small_value, (*op.operands, *op.results)))
+
+
+def is_small_value(value: SSAValue) -> bool:
+    """Whether a tensor is small for every size."""
+    count = dims.product(shape_of(value))
+    return isinstance(count, int) and count <= SMALL
 
 
 def is_worth_moving(op: Operation, loop: Loop) -> bool:

@@ -84,9 +84,23 @@ def _count(main: FunctionBuilder) -> int:
     return number
 
 
+def _choice(main: FunctionBuilder) -> int:
+    """One number doubled or negated."""
+    flag, x = main.parameters
+    result, other, exit = main.move(x), main.block("other"), main.block("exit")
+    main.apply("add", x, x, into=result)
+    main.branch_if(flag, exit, other)
+    main.enter(other)
+    main.apply("negative", x, into=result)
+    main.branch(exit)
+    main.enter(exit)
+    return result
+
+
 PROGRAMS = {
     "square": (_program(1, lambda f: f.apply("multiply", *f.parameters * 2)), "main(f32[n])"),
     "loop": (_program(1, _count), "main(i64[])"),
+    "choice": (_program(2, _choice), "main(bool[], f32[])"),
     "wasteful": (_program(1, _wasteful), "main(f32[n])"),
     "matmul": (_program(2, lambda f: f.apply("matmul", *f.parameters)), "main(f32[m,9], f32[9,n])"),
     "weights": (_program(1, _weights), "main(f32[n,8])"),
@@ -140,6 +154,7 @@ def test_every_pass_is_in_the_list_or_made_of_its_tables() -> None:
 NEEDED_BY = {
     "loop-stream": "square",
     "tssa-hoist": "loop",
+    "tssa-if-convert": "choice",
     "tssa-sink-constants": "loop",
     "loop-schedule": "matmul",
     "loop-tile": "matmul",
@@ -282,7 +297,7 @@ def test_one_pass_is_the_list_by_name(tmp_path: Path) -> None:
     ("options", "sentence"),
     [
         ({"target": "gpu"}, "jit-default: unknown target 'gpu'; known: cpu"),
-        ({"features": "avx9"}, "tssa-fuse: unknown features 'avx9'; known are x86-64-v1"),
+        ({"features": "avx9"}, "tssa-if-convert: unknown features 'avx9'; known are x86-64-v1"),
         ({"signature": "main(f32[n)"}, "signature"),
         ({"signature": "other(f32[n])"}, "other"),
         ({"signature": "main(f32[n], f32[n])"}, "2"),

@@ -30,6 +30,7 @@ from jitdialects.passes.tssa_cse import TssaCsePass
 from jitdialects.passes.tssa_dce import TssaDcePass
 from jitdialects.passes.tssa_fold_constants import TssaFoldConstantsPass
 from jitdialects.passes.tssa_hoist import TssaHoistPass
+from jitdialects.passes.tssa_if_convert import TssaIfConvertPass
 from jitdialects.passes.tssa_simplify import RULES, TssaSimplifyPass, simplify_region
 from jitdialects.passes.tssa_sink_constants import TssaSinkConstantsPass
 
@@ -37,6 +38,7 @@ CONTEXT = make_context()
 PASSES = (
     TssaFoldConstantsPass(),
     TssaSimplifyPass(),
+    TssaIfConvertPass(),
     TssaCsePass(),
     TssaDcePass(),
     TssaHoistPass(),
@@ -309,6 +311,30 @@ def test_generated_programs(seed: int) -> None:
 
 
 # ---- the driver --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["f32", "f64"])
+@pytest.mark.parametrize("ends", ["^a, ^b", "^j(%x : T), ^b", "^a, ^j(%x : T)"])
+def test_what_the_other_side_computes_does_not_leak(ends: str, kind: str) -> None:
+    values = np.array(VALUES[kind], DTYPES[kind])
+    text = """func.func @f(%p : tensor<i1>, %x : T, %y : T) -> T {
+    %c = tensor.extract %p[] : tensor<i1>
+    cf.cond_br %c, ENDS
+    ^a:
+      %u = tssa.subtract %x, %y : (T, T) -> T
+      cf.br ^j(%u : T)
+    ^b:
+      %v = tssa.multiply %x, %y : (T, T) -> T
+      cf.br ^j(%v : T)
+    ^j(%w : T):
+      %z = tssa.negative %w : (T) -> T
+      func.return %z : T
+    }"""
+    text = text.replace("ENDS", ends).replace("T", f"tensor<{len(values)}x{kind}>")
+    inputs = [[p, values, y] for p in (False, True) for y in (values, values[::-1])]
+    changed = check(parse(text), inputs)
+    assert any(op.name == "tssa.where" for op in changed.walk())
+    assert not any(op.name == "cf.cond_br" for op in changed.walk())
 
 
 def test_two_rules_that_undo_each_other_are_named() -> None:
