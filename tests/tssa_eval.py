@@ -1,7 +1,7 @@
 """Runs `tssa` functions on NumPy arrays, to compare what they mean before and after a pass.
 
 Shares no code with the passes: min, max, casts and shifts are written element by element in Python.
-exp, tanh, sums and products of matrices are NumPy's, which is enough to compare a function with its
+exp, log, tanh, sums and products of matrices are NumPy's, which is enough to compare a function with its
 rewritten self.
 """
 
@@ -112,6 +112,10 @@ def _tensor_result(
             return np.matmul(*operands)
         case "cast":
             return _each(lambda x: _cast(x, dtype), operands, dtype)
+        case "erf":
+            return _each(math.erf, operands, dtype)
+        case "sigmoid":
+            return dtype.type(1) / (dtype.type(1) + np.exp(-operands[0]))
         case "minimum" | "maximum":
             return _each(globals()[f"_{name}"], operands, dtype)
         case "left_shift" | "right_shift":
