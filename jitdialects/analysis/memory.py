@@ -126,14 +126,15 @@ def may_alias(left: SSAValue, right: SSAValue) -> bool:
     a, b = root_of(left), root_of(right)
     if a is b:
         return True
-    if is_fresh(_source(a)) or is_fresh(_source(b)):
-        return _source(a) is _source(b) or _is_opaque(a) or _is_opaque(b)
-    function = _noalias_function(a)
-    if function is None or _noalias_function(b) is not function:
+    source, other = _source(a), _source(b)
+    if is_fresh(source) or is_fresh(other):
+        return source is other or _is_opaque(a) or _is_opaque(b)
+    function = _noalias_function(source)
+    if function is None or _noalias_function(other) is not function:
         return True
     if _is_view(a) and _is_view(b):
         return _same_offset(a, b)
-    return _source(a) is _source(b)
+    return source is other
 
 
 def _is_opaque(root: SSAValue) -> bool:
@@ -173,9 +174,8 @@ def _same_offset(a: SSAValue, b: SSAValue) -> bool:
     return left is right or (constant is not None and constant == constant_of(right))
 
 
-def _noalias_function(root: SSAValue) -> Operation | None:
-    """The function whose arguments (or views of them) do not overlap, if `root` is one of these."""
-    source = _source(root)
+def _noalias_function(source: SSAValue) -> Operation | None:
+    """The function whose arguments (or views of them) do not overlap, if `source` is one of these."""
     if not _is_function_argument(source):
         return None
     assert isinstance(source, BlockArgument)

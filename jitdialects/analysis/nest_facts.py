@@ -55,6 +55,7 @@ def facts_of(nest: NestOp) -> NestFacts:
     outside = [access for access in body.accesses if not is_fresh(root_of(access.base))]
     bounds = list(zip(nest.lower, nest.upper, nest.step_values, strict=True))
     extents = [constant_extent(low, high) for low, high, _ in bounds]
+    lanes = lanes_along(nest.ivs[-1])
     return NestFacts(
         kinds=nest.kind_names,
         extents=tuple(
@@ -62,11 +63,10 @@ def facts_of(nest: NestOp) -> NestFacts:
             for extent, (_, _, step) in zip(extents, bounds, strict=True)
         ),
         at_most=extent_at_most(*bounds[-1][:2]),
-        contiguous=nest.kind_names[-1] == PARALLEL
-        and _is_contiguous(body.accesses, lanes_along(nest.ivs[-1])),
+        contiguous=nest.kind_names[-1] == PARALLEL and _is_contiguous(body.accesses, lanes),
         encloses_loops=any(op.regions for op in body.others) or bool(body.loops),
         accumulators=_accumulators(body),
-        shares=_shares(nest, outside),
+        shares=_shares(nest, outside, lanes),
         private_bytes=_private_bytes(body),
         streams=len(outside),
         element_bytes=max((_bytes(access.value_type) for access in body.accesses), default=4),
@@ -86,10 +86,12 @@ def _is_contiguous(accesses: Sequence[Access], lanes: Lanes) -> bool:
     )
 
 
-def _shares(nest: NestOp, outside: Sequence[Access]) -> bool:
+def _shares(nest: NestOp, outside: Sequence[Access], innermost: Lanes) -> bool:
     inside = [a for a in outside if not a.is_store and a.op.parent is not nest.body.block]
     return bool(inside) and any(
-        lanes.is_uniform_access(access) for lanes in map(lanes_along, nest.ivs) for access in inside
+        lanes.is_uniform_access(access)
+        for lanes in (innermost, *map(lanes_along, nest.ivs[:-1]))
+        for access in inside
     )
 
 

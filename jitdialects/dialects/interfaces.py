@@ -6,6 +6,8 @@ for upstream operations, looks the name up: an embedding compiler may hold its o
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from xdsl.dialects.builtin import UnregisteredOp
 from xdsl.ir import Operation
 from xdsl.traits import OpTrait
@@ -39,7 +41,13 @@ _ARITH_EXCEPTIONS = frozenset({"arith.constant"})
 def has_trait(op: Operation, trait: type[OpTrait]) -> bool:
     """Whether `op` says so itself. An operation of a dialect that is not loaded promises nothing (xDSL's
     `Operation.has_trait` would say yes to anything)."""
-    return op.has_trait(trait, value_if_unregistered=False)
+    return _class_has_trait(type(op), trait)
+
+
+@lru_cache(4096)
+def _class_has_trait(kind: type[Operation], trait: type[OpTrait]) -> bool:
+    """Traits belong to classes; xDSL goes through all of them at each question."""
+    return kind.has_trait(trait, value_if_unregistered=False)
 
 
 def name_of(op: Operation) -> str:

@@ -149,7 +149,7 @@ def _dense(c: Conversion, type: VectorType[Attribute], values: Sequence[int]) ->
 
 def splat(c: Conversion, scalar: SSAValue, type: VectorType[Attribute]) -> SSAValue:
     """All lanes of a vector of `type` hold `scalar`: made once, right behind it."""
-    key = ("splat", scalar, _lanes(type))
+    key = ("splat", id(scalar), _lanes(type))
     if (known := c.known(key)) is not None:
         return known
     undefined = c.hoisted(llvm.UndefOp, (), type, key=("undef", _lanes(type), scalar.type))

@@ -14,7 +14,7 @@ from functools import cache
 
 from xdsl.dialects.builtin import IntegerAttr, i32, i64
 from xdsl.dialects.llvm import GEP_USE_SSA_VAL, AddOp, GEPOp, MulOp
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Attribute, OpResult, SSAValue
 
 from jitdialects.dialects.interned import i32_array
 from jitdialects.lowering.llvm_conversion import (
@@ -34,9 +34,8 @@ _LARGEST_CONSTANT_INDEX = 2**31 - 1
 
 def constant_of(value: SSAValue) -> int | None:
     """The number that `value` is a constant of, or None."""
-    owner = value.owner
-    if isinstance(owner, Operation) and owner.name == "llvm.mlir.constant":
-        attribute = owner.properties["value"]
+    if isinstance(value, OpResult) and value.op.name == "llvm.mlir.constant":
+        attribute = value.op.properties["value"]
         if isinstance(attribute, IntegerAttr):
             return attribute.value.data
     return None
@@ -56,10 +55,9 @@ def split_constant(index: SSAValue) -> tuple[SSAValue | None, int]:
     while True:
         if (number := constant_of(index)) is not None:
             return None, total + number
-        owner = index.owner
-        if not isinstance(owner, Operation) or owner.name != "llvm.add":
+        if not isinstance(index, OpResult) or index.op.name != "llvm.add":
             return index, total
-        lhs, rhs = owner.operands
+        lhs, rhs = index.op.operands
         if (number := constant_of(rhs)) is not None:
             index = lhs
         elif (number := constant_of(lhs)) is not None:
@@ -77,7 +75,8 @@ def offset_pointer(c: Conversion, base: SSAValue, offset: Size, element: Attribu
     constant = isinstance(offset, int)
     if constant and offset == 0:
         return base
-    key = ("gep", base, offset, byte_width(element))
+    place = ("constant", offset) if constant else ("value", id(offset))
+    key = ("gep", id(base), place, byte_width(element))
     if (known := c.known(key)) is not None:
         return known
     properties: dict[str, Attribute] = {
@@ -101,7 +100,7 @@ def scaled(c: Conversion, index: Size, stride: Size) -> Size:
     if stride == 1:
         return index
     operands = (c.sized(index), c.sized(stride))
-    return c.hoisted(MulOp, operands, operands[0].type, _WRAPS, ("mul", *operands))
+    return c.hoisted(MulOp, operands, operands[0].type, _WRAPS, ("mul", *map(id, operands)))
 
 
 def added(c: Conversion, a: Size, b: Size) -> Size:
@@ -114,7 +113,7 @@ def added(c: Conversion, a: Size, b: Size) -> Size:
     if b == 0:
         return a
     operands = (c.sized(a), c.sized(b))
-    return c.hoisted(AddOp, operands, operands[0].type, _WRAPS, ("add", *operands))
+    return c.hoisted(AddOp, operands, operands[0].type, _WRAPS, ("add", *map(id, operands)))
 
 
 def element_pointer(

@@ -151,11 +151,12 @@ class Conversion:
     def __init__(self, table: Mapping[str, Converter]) -> None:
         self._table = table
         self._convert_block_arguments = "cf.br" in table
-        self._values: dict[SSAValue, SSAValue] = {}
-        self._descriptors: dict[SSAValue, Descriptor] = {}
+        # All of these live through the walk, and are looked up by identity: hashing them costs more.
+        self._values: dict[int, SSAValue] = {}
+        self._descriptors: dict[int, Descriptor] = {}
         self._known: dict[object, SSAValue] = {}
         # Visit number of the operation or block that defines a value, and the place behind it.
-        self._visit: dict[Operation | Block, int] = {}
+        self._visit: dict[int, int] = {}
         self._places: list[tuple[Block, Operation | None]] = []
         self._frame = 0
         """Visit number of the block that stack memory is allocated in."""
@@ -170,16 +171,16 @@ class Conversion:
 
     def value(self, original: SSAValue) -> SSAValue:
         """The llvm-typed value that stands for `original`."""
-        known = self._values.get(original)
+        known = self._values.get(id(original))
         if known is None:
-            known = self._values[original] = self._bridge(original)
+            known = self._values[id(original)] = self._bridge(original)
         return known
 
     def descriptor(self, memref: SSAValue) -> Descriptor:
         """The parts of `memref`, taken apart from an `llvm.struct` where it comes as one."""
-        known = self._descriptors.get(memref)
+        known = self._descriptors.get(id(memref))
         if known is None:
-            known = self._descriptors[memref] = self._unpack(self.value(memref), memref.type)
+            known = self._descriptors[id(memref)] = self._unpack(self.value(memref), memref.type)
         return known
 
     def emit(
@@ -216,7 +217,7 @@ class Conversion:
         assert current is not None
         op = new_operation(kind, operands, results, properties, {}, current.location, successors)
         block.insert_op_before(op, current)
-        self._visit[op] = self._now
+        self._visit[id(op)] = self._now
         return op
 
     def hoisted(
@@ -232,7 +233,7 @@ class Conversion:
             return known
         last = 0
         for operand in operands:
-            last = max(last, self._visit[operand.owner])
+            last = max(last, self._visit[id(operand.owner)])
         if last == self._now:
             created = self.emit(kind, operands, result, properties)
         else:
@@ -249,7 +250,7 @@ class Conversion:
     ) -> SSAValue:
         """Stack memory for all of the function, or of the region of an `AllocationScope`."""
         op = new_operation(AllocaOp, (count,), (result,), properties)
-        self._insert_behind(max(self._frame, self._visit[count.owner]), op)
+        self._insert_behind(max(self._frame, self._visit[id(count.owner)]), op)
         self._created.append(op)
         return op.results[0]
 
@@ -270,22 +271,21 @@ class Conversion:
 
     def depth(self, size: Size) -> int:
         """Rank of the definition of `size` in the order of the walk: later means deeper."""
-        return 0 if isinstance(size, int) else self._visit[size.owner]
+        return 0 if isinstance(size, int) else self._visit[id(size.owner)]
 
     def replace(self, op: Operation, *values: SSAValue) -> None:
         """`values` stand for the results of `op`, which goes away."""
-        for result, value in zip(op.results, values, strict=True):
-            self._values[result] = value
+        self._values.update(zip(map(id, op.results), values, strict=True))
         self._replaced.append(op)
 
     def replace_memref(self, op: Operation, descriptor: Descriptor) -> None:
         """`descriptor` stands for the one result of `op`, which goes away."""
-        self._descriptors[op.results[0]] = descriptor
+        self._descriptors[id(op.results[0])] = descriptor
         self._replaced.append(op)
 
     def define(self, result: SSAValue, value: SSAValue) -> None:
         """`value` stands for one result of an operation whose other results are memrefs."""
-        self._values[result] = value
+        self._values[id(result)] = value
 
     def set_argument(self, argument: BlockArgument, *values: SSAValue) -> None:
         """`values` stand for a block argument that goes away: one, or the parts of a memref."""
@@ -293,7 +293,7 @@ class Conversion:
         if type is not None:
             rank = type.get_num_dims()
             strides, offset = memref_layout(type)
-            self._descriptors[argument] = Descriptor(
+            self._descriptors[id(argument)] = Descriptor(
                 values[0],
                 values[1],
                 values[2] if offset is None else offset,
@@ -301,7 +301,7 @@ class Conversion:
                 _static_or(strides, values[3 + rank :]),
             )
         else:
-            self._values[argument] = values[0]
+            self._values[id(argument)] = values[0]
         self._old_arguments.append(argument)
 
     # -- struct and descriptor
@@ -341,7 +341,7 @@ class Conversion:
 
     def _bridge(self, original: SSAValue) -> SSAValue:
         """A value that no converter has replaced: itself, the source of a cast, or a new cast."""
-        if (descriptor := self._descriptors.get(original)) is not None:
+        if (descriptor := self._descriptors.get(id(original))) is not None:
             return self.pack(descriptor)
         wanted = llvm_type(original.type)
         if wanted == original.type:
@@ -357,7 +357,7 @@ class Conversion:
 
     def _enter(self, owner: Operation | Block, block: Block, place: Operation | None) -> None:
         """Count a block or operation: what is inserted behind it goes to `block`, after `place`."""
-        self._visit[owner] = len(self._places)
+        self._visit[id(owner)] = len(self._places)
         self._places.append((block, place))
 
     def _insert_behind(self, visit: int, op: Operation) -> None:
@@ -369,7 +369,7 @@ class Conversion:
         else:
             block.add_op(op)
         self._places[visit] = (block, op)
-        self._visit[op] = visit
+        self._visit[id(op)] = visit
 
     def run(self, region: Region) -> None:
         """Convert everything inside `region`, the body of a function."""
@@ -386,7 +386,7 @@ class Conversion:
                 following = op.next_op
                 self._enter(op, block, op)
                 if (converter := self._table.get(op.name)) is not None:
-                    self._now = self._visit[op]
+                    self._now = self._visit[id(op)]
                     converter(op, self)
                     self._now = -1
                 elif op.name == _CAST:
@@ -405,7 +405,7 @@ class Conversion:
         for argument in block.args:
             wanted = llvm_type(argument.type)
             if wanted != argument.type:
-                self._values[argument] = block.insert_arg(wanted, argument.index)
+                self._values[id(argument)] = block.insert_arg(wanted, argument.index)
                 self._old_arguments.append(argument)
 
     def _fold_cast(self, op: Operation) -> None:
@@ -414,7 +414,7 @@ class Conversion:
         if len(op.operands) != 1 or len(op.results) != 1:
             return
         source, result = op.operands[0], op.results[0]
-        is_known = source in self._values or source in self._descriptors
+        is_known = id(source) in self._values or id(source) in self._descriptors
         if is_known and llvm_type(source.type) == result.type:
             result.replace_all_uses_with(self.value(source))
 

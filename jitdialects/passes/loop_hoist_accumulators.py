@@ -127,8 +127,8 @@ def accumulators_of(loop: scf.ForOp, effects: Effects) -> dict[Address, list[Acc
         others = [access for access in effects.accesses if access.op not in mine]
         if (
             is_read_first(accesses)
-            and is_alone(address, accesses, others)
             and is_touchable(accesses[0], loop)
+            and is_alone(address, accesses, others)
         ):
             chosen[address] = accesses
     return chosen
