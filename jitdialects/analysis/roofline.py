@@ -40,30 +40,6 @@ def bytes_of(type: Attribute) -> int:
     return width * elements_of(type)
 
 
-def moved(values: Iterable[SSAValue]) -> int:
-    """Bytes of several values."""
-    return sum(bytes_of(value.type) for value in values)
-
-
-def traffic(group: Candidate, core: Core) -> int:
-    """Bytes that a group reads and writes: each input and result once, unless it goes over rows that no cache
-    holds from one sweep to the next."""
-    written = moved(op.results[0] for op in group.yields)
-    if group.kind is not Kind.ROWS or _row_bytes(group) <= core.bandwidth[-2][0] / 2:
-        return moved(group.inputs) + written
-    stages = stages_of_candidate(group)
-    elements = {v for v in group.inputs if shape_of(v) == group.shape}
-    rest = [v for v in group.inputs if v not in elements]
-    return (
-        moved(rest)
-        + written
-        + sum(
-            moved(v for v in sweep.loads if v in elements or v in stages.kept)
-            for sweep in stages.sweeps
-        )
-    )
-
-
 def _row_bytes(group: Candidate) -> int:
     """What a sweep goes over."""
     reduction = group.reductions[0]
@@ -83,25 +59,72 @@ def cycles_to_move(amount: float, footprint: int, core: Core) -> float:
     return amount / rate
 
 
-def why_no_profit(left: Candidate, right: Candidate, both: Candidate, core: Core) -> str | None:
-    """Why two groups are to be preferred to one; None where one is faster."""
-    footprint = traffic(left, core) + traffic(right, core)
-    saved = footprint - traffic(both, core)
-    if saved <= 0:
-        return "one group would move as many bytes as two"
-    again = _again(both) - _again(left) - _again(right)
-    if again > 0 and again >= cycles_to_move(saved, footprint, core):
+class ProfitJudge:
+    """Asks whether one group is faster than two on a core, and remembers what it was told about each."""
+
+    def __init__(self, core: Core) -> None:
+        self.core = core
+        self._bytes: dict[SSAValue, int] = {}
+        self._traffic: dict[Candidate, int] = {}
+        self._again: dict[Candidate, float] = {}
+
+    def why_no_profit(self, left: Candidate, right: Candidate, both: Candidate) -> str | None:
+        """Why two groups are to be preferred to one; None where one is faster."""
+        footprint = self.traffic(left) + self.traffic(right)
+        saved = footprint - self.traffic(both)
+        if saved <= 0:
+            return "one group would move as many bytes as two"
+        again = self._computed_again(both)
+        if again > 0:
+            again -= self._computed_again(left) + self._computed_again(right)
+        if again > 0 and again >= cycles_to_move(saved, footprint, self.core):
+            return (
+                f"{saved} bytes would not be moved, "
+                f"but {again:.0f} cycles of computation be done again for it"
+            )
+        alone = _one_by_one(both)
+        if alone > 0 and alone >= cycles_to_move(saved, footprint, self.core):
+            return (
+                f"{saved} bytes would not be moved, but functions be computed row by row, not in vectors, "
+                f"in {alone:.0f} cycles more"
+            )
+        return None
+
+    def traffic(self, group: Candidate) -> int:
+        """Bytes that a group reads and writes: each input and result once, unless it goes over rows that no cache
+        holds from one sweep to the next."""
+        if group not in self._traffic:
+            self._traffic[group] = self._traffic_of(group)
+        return self._traffic[group]
+
+    def _traffic_of(self, group: Candidate) -> int:
+        written = self._moved(op.results[0] for op in group.yields)
+        if group.kind is not Kind.ROWS or _row_bytes(group) <= self.core.bandwidth[-2][0] / 2:
+            return self._moved(group.inputs) + written
+        stages = stages_of_candidate(group)
+        elements = {v for v in group.inputs if shape_of(v) == group.shape}
+        read_once = self._moved(v for v in group.inputs if v not in elements)
+        swept = (v for sweep in stages.sweeps for v in sweep.loads)
         return (
-            f"{saved} bytes would not be moved, "
-            f"but {again:.0f} cycles of computation be done again for it"
+            read_once + written + self._moved(v for v in swept if v in elements or v in stages.kept)
         )
-    alone = _one_by_one(both)
-    if alone > 0 and alone >= cycles_to_move(saved, footprint, core):
-        return (
-            f"{saved} bytes would not be moved, but functions be computed row by row, not in vectors, "
-            f"in {alone:.0f} cycles more"
-        )
-    return None
+
+    def _moved(self, values: Iterable[SSAValue]) -> int:
+        """Bytes of several values."""
+        total, known = 0, self._bytes
+        for value in values:
+            if value not in known:
+                known[value] = bytes_of(value.type)
+            total += known[value]
+        return total
+
+    def _computed_again(self, group: Candidate) -> float:
+        """The time of what a group computes more than once: elements that several passes over a row need."""
+        if group.kind is not Kind.ROWS:
+            return 0.0
+        if group not in self._again:
+            self._again[group] = cycles_of(recomputed(group))
+        return self._again[group]
 
 
 def _one_by_one(group: Candidate) -> float:
@@ -115,8 +138,3 @@ def _one_by_one(group: Candidate) -> float:
         * (elements_of(op.results[0].type) - -(-bytes_of(op.results[0].type) // VECTOR))
         for op in functions
     )
-
-
-def _again(group: Candidate) -> float:
-    """The time of what a group computes more than once: elements that several passes over a row need."""
-    return cycles_of(recomputed(group)) if group.kind is Kind.ROWS else 0.0

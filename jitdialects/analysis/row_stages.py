@@ -152,8 +152,17 @@ def stages_of_candidate(group: Candidate) -> RowStages:
     )
 
 
+def is_swept_again(group: Candidate) -> bool:
+    """Whether a group may have more than one sweep: a second reduction, or elements that are results."""
+    return len(group.reductions) > 1 or any(
+        shape_of(op.results[0]) == group.shape for op in group.yields
+    )
+
+
 def recomputed(group: Candidate) -> list[Operation]:
     """The operations of elements that sweeps of `group` compute again, once for each time."""
+    if not is_swept_again(group):
+        return []
     seen: set[Operation] = set()
     again: list[Operation] = []
     for sweep in stages_of_candidate(group).sweeps:

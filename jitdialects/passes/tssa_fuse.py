@@ -31,7 +31,7 @@ from jitdialects.analysis.fusion_graph import FusionGraph, bits_of, is_computing
 from jitdialects.analysis.fusion_legality import Candidate, Kind, candidate_of, why_illegal
 from jitdialects.analysis.machine import CORES, Core
 from jitdialects.analysis.register_pressure import PressureJudge
-from jitdialects.analysis.roofline import why_no_profit
+from jitdialects.analysis.roofline import ProfitJudge
 from jitdialects.passes.fusion_groups import build_groups
 
 NEIGHBOURS = 4
@@ -43,8 +43,8 @@ class Fuser:
 
     def __init__(self, block: Block, core: Core, merge: bool) -> None:
         self.graph = FusionGraph(block, copies=merge)
-        self.core = core
         self.pressure = PressureJudge(core)
+        self.profit = ProfitJudge(core)
         self.groups: dict[Candidate, None] = {}
         self.refusals: dict[tuple[int, int], str] = {}
         self._home: dict[int, Candidate] = {}
@@ -99,7 +99,7 @@ class Fuser:
         both, why = why_illegal(one, other)
         if both is not None:
             refusal = self.pressure.why_too_much(both)
-            refusal = refusal or why_no_profit(one, other, both, self.core)
+            refusal = refusal or self.profit.why_no_profit(one, other, both)
             if refusal is None:
                 self._merge(both)
                 return
@@ -112,9 +112,20 @@ class Fuser:
             self._joined[part] = both
             del self.groups[part]
         both.parts = ()
-        for group in self.groups:
-            if group.before & both.members:
-                group.before |= (both.before | both.members) & ~group.members
+        before = both.before | both.members
+        work, seen = both.readers, both.members
+        while work:  # whoever a path leads to from here comes after all of it
+            position = work.bit_length() - 1
+            group = self.home(position) if position in self._home else None
+            if group is None:
+                seen |= 1 << position
+                work |= self.graph.nodes[position].readers
+            else:
+                seen |= group.members
+                if before & ~group.members & ~group.before:
+                    group.before |= before & ~group.members
+                    work |= group.readers
+            work &= ~seen
 
     def remarks(self) -> Iterator[str]:
         """A sentence part for each refusal that stands: two groups can still have met through a third."""

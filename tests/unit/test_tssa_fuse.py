@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
@@ -19,7 +21,7 @@ from jitdialects.analysis.fusion_legality import (
 )
 from jitdialects.analysis.machine import CORES, STEPS
 from jitdialects.analysis.register_pressure import PressureJudge, pressure_of
-from jitdialects.analysis.roofline import bytes_of, traffic, why_no_profit
+from jitdialects.analysis.roofline import ProfitJudge, bytes_of
 from jitdialects.analysis.row_stages import recomputed, stages_of_candidate
 from jitdialects.dialects.context import make_context
 from jitdialects.passes.tssa_fuse import TssaFusePass
@@ -68,7 +70,7 @@ def test_a_chain_is_legal_fits_and_pays() -> None:
     assert both.kind is Kind.ELEMENTWISE
     assert [op.name for op in both.yields] == ["tssa.abs"]
     assert PressureJudge(CORE).why_too_much(both) is None
-    assert why_no_profit(left, right, both, CORE) is None
+    assert ProfitJudge(CORE).why_no_profit(left, right, both) is None
 
 
 def test_a_path_outside_forbids_a_group() -> None:
@@ -87,8 +89,8 @@ def test_what_is_read_outside_is_yielded() -> None:
 def test_traffic_counts_inputs_and_results_once() -> None:
     graph = graph_of(parse(CHAIN))
     assert bytes_of(graph.ops[0].results[0].type) == 32
-    assert traffic(group(graph, 0), CORE) == 64
-    assert traffic(group(graph, 0, 1, 2), CORE) == 96  # x and y, and the result
+    assert ProfitJudge(CORE).traffic(group(graph, 0)) == 64
+    assert ProfitJudge(CORE).traffic(group(graph, 0, 1, 2)) == 96  # x and y, and the result
 
 
 def test_values_are_alive_from_first_to_last_use() -> None:
@@ -146,7 +148,7 @@ def test_dear_elements_without_a_place_are_computed_again() -> None:
     both, _ = why_illegal(left, right)
     assert both is not None
     assert [op.name for op in recomputed(both)] == ["tssa.tanh"]
-    why = why_no_profit(left, right, both, CORE)
+    why = ProfitJudge(CORE).why_no_profit(left, right, both)
     assert why is not None and "done again" in why
 
 
@@ -190,6 +192,20 @@ def test_casts_broadcasts_and_constants_are_not_counted() -> None:
     %z = tssa.add %x, %e : ({V}, {V}) -> {V}""")
     TssaFusePass().apply(CONTEXT, module)
     assert count_operators(module) == (1, 0)
+
+
+def test_the_time_for_a_long_block_grows_with_its_length() -> None:
+    def seconds(length: int) -> float:
+        lines = [f"%v0 = tssa.add %x, %x : ({V}, {V}) -> {V}"]
+        lines += [f"%v{i} = tssa.add %v{i - 1}, %x : ({V}, {V}) -> {V}" for i in range(1, length)]
+        module = parse("\n".join(lines), returned=f"%v{length - 1}")
+        start = time.process_time()
+        TssaFusePass().apply(CONTEXT, module)
+        return time.process_time() - start
+
+    short, long = min(seconds(500) for _ in range(3)), seconds(2000)
+    assert long < 4
+    assert long < 12 * short  # 4 times as many operations; pairs of them would be 16
 
 
 def test_a_long_chain_is_cut_where_the_decoded_operations_end() -> None:
