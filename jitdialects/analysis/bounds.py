@@ -50,6 +50,8 @@ def extent_at_most(lower: SSAValue, upper: SSAValue) -> int | None:
     op = _owner(upper)
     if op is None:
         return None
+    if op.name == "arith.subi" and _is_never_negative(op.operands[1]):
+        return extent_at_most(lower, op.operands[0])
     if op.name == "arith.minsi":
         bounds = [extent_at_most(lower, operand) for operand in op.operands]
         known = [bound for bound in bounds if bound is not None]
@@ -97,6 +99,13 @@ def _added_to(base: SSAValue, value: SSAValue) -> int | None:
     if left is base:
         return constant_of(right)
     return constant_of(left) if right is base else None
+
+
+def _is_never_negative(value: SSAValue) -> bool:
+    """A constant, or some bits of a number."""
+    op = _owner(value)
+    number = constant_of(op.operands[1] if op is not None and op.name == "arith.andi" else value)
+    return number is not None and number >= 0
 
 
 def _owner(value: SSAValue) -> Operation | None:

@@ -12,6 +12,8 @@ PANEL_BYTES = 256
 copied faster, too: a matrix seldom starts where a cache line does."""
 WORTH_A_TILE = 40
 """A second tile is compiled for if it saves more than one row in so many."""
+CHUNK = 1 << 19
+"""Multiplications that are worth another thread: about 15 us."""
 CHAIN_BODY = 8
 """Operations in the body of a chain, at most."""
 
@@ -42,7 +44,15 @@ def product_schedule(facts: NestFacts, level: Level) -> Schedule:
         rest=rest if rows > 1 else 0,
         panel=panel_of(width, facts.element_bytes) if rows > 1 and tiled else 0,
         pack=int(tiled),
+        threads=CHUNK if may_be_shared_out(facts, width, rows) else 0,
     )
+
+
+def may_be_shared_out(facts: NestFacts, width: int, rows: int) -> bool:
+    """There is more than one tile. (How many products there are in one is seen when the loops are there.)"""
+    tiles = (width, rows)
+    known = zip(reversed(facts.extents), (*tiles, *(1 for _ in facts.extents[2:])), strict=False)
+    return any(extent is None or extent > tile for extent, tile in known)
 
 
 def panel_of(width: int, element_bytes: int) -> int:

@@ -20,6 +20,8 @@ ROWS = 4
 """Rows abreast: with 32 lanes of 4 bytes each, all registers of AVX2 are accumulators."""
 LANES = 32
 """Of a sum in the numerics contract."""
+CHUNK = 16384
+"""Elements that are worth another thread."""
 SHORT = 8
 """A reduction of at most so many steps has no loop."""
 
@@ -44,6 +46,7 @@ def columns_schedule(facts: NestFacts, level: Level) -> Schedule:
         tile=(0,) * (len(facts.kinds) - 1) + (tile,) if tile else (),
         vector=width,
         distribute=tile or max(extent or 1, 1),
+        threads=CHUNK if tile else 0,
     )
 
 
@@ -66,7 +69,9 @@ def abreast(facts: NestFacts, most: int) -> Schedule:
         return Schedule()
     others = len(facts.kinds) - 1
     jam = (1,) * others + (rows,)
-    return Schedule(jam=jam) if extent == rows else Schedule(tile=(0,) * others + (rows,), jam=jam)
+    if extent == rows:
+        return Schedule(jam=jam)
+    return Schedule(tile=(0,) * others + (rows,), jam=jam, threads=CHUNK)
 
 
 def segment(facts: NestFacts, width: int) -> int:

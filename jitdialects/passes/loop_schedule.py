@@ -9,7 +9,8 @@
 | the same, two chunks of 16384 elements or more | chunks on several threads |
 | the same, a result of 4 MiB or more (and cheap, if the size is not static) | stored past the cache |
 | parallel axes around reductions with scalar accumulators (a matmul) | columns tiled to a register tile, rows jammed: 8 rows x 2 vectors (v4), 6 x 2 (v3), 2 x 1 (below: no FMA), and 4 x 2 for what such tiles leave over; one row: 8 vectors. Tiles of columns go outside, so that a panel of the right operand is used by all rows; four tiles at a time, packed where there are more rows than one tile has |
-| the same, if nothing is shared between the columns (a sum over an axis that is not the last) | segments of rows of up to 16 KB, the column axis distributed over the loops inside |
+| products, sums over the last axis (and other rows), segments of columns | chunks of the outermost axis on several threads |
+| the same as a matmul, if nothing is shared between the columns (a sum over an axis that is not the last) | segments of rows of up to 16 KB, the column axis distributed over the loops inside |
 | the same as a matmul, but columns not next to each other | four columns jammed: independent chains hide the latency |
 | parallel axes around reductions with arrays of accumulators (a sum over the last axis) | four rows abreast, two of 8-byte elements |
 | the same, if the rows share what they are multiplied with (a matrix times a vector) | as many rows abreast as have their 32 lanes in the registers of a product's tile: four (v4), three (v3), one (below) |
@@ -24,7 +25,7 @@ The option `override` comes before the table and before what a nest has.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -44,7 +45,7 @@ from jitdialects.analysis.schedule_reduction import (
     is_reduction,
     rows_schedule,
 )
-from jitdialects.dialects.loop import PARALLEL, ScheduleAttr
+from jitdialects.dialects.loop import PARALLEL, NestOp, ScheduleAttr
 from jitdialects.dialects.schedules import Schedule, parse_overrides, problem_of
 from jitdialects.passes.loop_rewrite import nest_schedule, nests_in_order
 
@@ -102,6 +103,31 @@ def overridden(
     return replace(overrides[who], asked=where)
 
 
+def nests_around(nest: NestOp) -> Iterator[NestOp]:
+    """The nests that contain `nest`, innermost first."""
+    around = nest.parent_op()
+    while around is not None:
+        if isinstance(around, NestOp):
+            yield around
+        around = around.parent_op()
+
+
+def one_region(nest: NestOp, schedule: Schedule) -> Schedule:
+    """`schedule` for `nest` without threads in threads: those around it go first, unless the inner ones are asked
+    for."""
+    around = [each for each in nests_around(nest) if nest_schedule(each).threads]
+    if not around or not schedule.threads:
+        return schedule
+    if not schedule.asked:
+        return schedule.without("threads")
+    for each in around:
+        left = nest_schedule(each)
+        if not left.asked:
+            left = left.without("threads")
+            each.schedule = ScheduleAttr(left) if left else None
+    return schedule
+
+
 def chain_schedule(facts: NestFacts, level: Level) -> Schedule:
     """A reduction: a short one has no loop, a chain of products is unrolled."""
     extent = facts.extents[-1]
@@ -152,6 +178,7 @@ class LoopSchedulePass(ModulePass):
             if schedule is None and nest.schedule is None:
                 schedule = choose_schedule(facts, LEVELS[self.features])
             if schedule is not None:
+                schedule = one_region(nest, schedule)
                 nest.schedule = ScheduleAttr(schedule) if schedule else None
             self.chosen.append(f"{number}: {nest_schedule(nest)} ({family})")
 

@@ -17,8 +17,8 @@ With `panel = 4` in the schedule, four whole tiles go together, a nest of their 
       loop.nest (%jt) = (%p) to (min(%p + 64, %main)) step (16) ... {
         loop.nest (%j) = (%jt) to (%jt + 16) ... schedule <vector = 16> { B } } }
 
-Parts that cannot be reached are not made. `order`, `pack`, and the `jam` of axes that are not tiled, stay on the
-outer nest, everything else goes to the inner one; a ragged tile is not jammed, since most of its copies would
+Parts that cannot be reached are not made. `order`, `pack`, `threads`, and the `jam` of axes that are not tiled,
+stay on the outer nest, everything else goes to the inner one; one tile is no work for several threads; a ragged tile is not jammed, since most of its copies would
 not exist. Only parallel axes are tiled, since axes that are not move
 outside those that are. Sizes come from the schedule of a nest, or from the option `sizes`.
 """
@@ -51,11 +51,12 @@ def tiles_parallel_axes(nest: NestOp, sizes: Sequence[int]) -> bool:
 
 @dataclass(frozen=True)
 class Part:
-    """A range of the tile axis; `ragged` if a tile may reach past `upper`."""
+    """A range of the tile axis; `ragged` if a tile may reach past `upper`, `rest` if it is what whole tiles left."""
 
     lower: Index
     upper: Index
     ragged: bool
+    rest: bool = False
 
 
 def parts_of(nest: NestOp, axis: int, size: int, math: IndexMath) -> list[Part]:
@@ -70,7 +71,7 @@ def parts_of(nest: NestOp, axis: int, size: int, math: IndexMath) -> list[Part]:
     trips = math.trips(lower, upper, step)
     whole = math.sub(trips, math.remui(trips, size))
     middle = math.add(lower, math.mul(whole, step))
-    return [Part(lower, middle, False), Part(middle, upper, True)]
+    return [Part(lower, middle, False), Part(middle, upper, True, True)]
 
 
 def needs_tiles(nest: NestOp, axis: int, size: int) -> bool:
@@ -161,7 +162,7 @@ def put_tiled(
         [math.value(parts[axis].upper) for axis in outer],
         sizes,
         Region(block),
-        _outer_schedule(schedule, inner, outer),
+        _outer_schedule(schedule, inner, outer, parts),
     )
     math.put(tiles)
     return tiles
@@ -192,19 +193,22 @@ def _inner_schedule(
     return replace(schedule, tile=(), order=(), jam=jam, rest=rest, panel=0, pack=0, threads=0)
 
 
-def _outer_schedule(schedule: Schedule, inner: Sequence[int], outer: Sequence[int]) -> Schedule:
+def _outer_schedule(
+    schedule: Schedule, inner: Sequence[int], outer: Sequence[int], parts: Sequence[Part]
+) -> Schedule:
     order = tuple(outer.index(axis) for axis in schedule.order if axis in outer)
     jam = (
         tuple(1 if axis in inner else schedule.jam[axis] for axis in outer) if schedule.jam else ()
     )
     in_order = order == tuple(range(len(order)))
+    outermost = outer[order[0] if order else 0]
     jams = any(copies > 1 for copies in jam)
     return Schedule(
         order=() if in_order else order,
         jam=jam if jams else (),
         rest=schedule.rest if jams else 0,
         pack=schedule.pack,
-        threads=schedule.threads,
+        threads=0 if parts[outermost].rest else schedule.threads,
         asked=schedule.asked,
     )
 

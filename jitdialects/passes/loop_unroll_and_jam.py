@@ -267,7 +267,7 @@ def split_rest(loop: scf.ForOp, factor: int, rest: int) -> scf.ForOp | None:
     others.operands[0] = math.value(middle)
     loop.operands[1] = math.value(middle if trips is not None else math.minsi(middle, loop.ub))
     set_schedule(loop, schedule_of(loop).without("rest"))
-    set_schedule(others, replace(schedule_of(loop), jam=(rest,)))
+    set_schedule(others, replace(schedule_of(loop), jam=(rest,), threads=0))  # few
     return others
 
 

@@ -8,14 +8,15 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 import pytest
-from differential.harness import Compiled, assert_same, by_oracle, program
+from differential.harness import Body, Compiled, assert_same, by_oracle, program
 
 import jitdialects as jd
 from jitdialects.bytecode.builder import FunctionBuilder
+from jitdialects.bytecode.program import Program
 from jitdialects.bytecode.signature import parse
 from jitdialects.errors import ConfigError
 from jitdialects.runtime import float_environment
@@ -170,6 +171,103 @@ def test_rows_are_shared_out_where_elements_cannot_be() -> None:
 
 def test_short_static_loops_have_no_chunks() -> None:
     assert not Compiled(program(2, _chain), parse("main(f32[1000], f32[1000])")).facts.parallel
+
+
+# ---- products, rows, columns
+
+
+def _product(main: FunctionBuilder) -> None:
+    main.returns(main.apply("matmul", *main.parameters))
+
+
+def _by_constant(weights: np.ndarray) -> Body:
+    def body(main: FunctionBuilder) -> None:
+        main.returns(main.apply("matmul", main.parameters[0], main.constant(weights)))
+
+    return body
+
+
+def _normal(shape: tuple[int, ...], dtype: str) -> np.ndarray:
+    return np.random.default_rng(len(shape)).standard_normal(shape).astype(dtype)
+
+
+def _same_bits(made: Program, types: str, calls: Sequence[Sequence[np.ndarray]]) -> None:
+    """What one thread computes (that is compared with the oracle elsewhere), on two to four threads."""
+    code = Compiled(made, parse(f"main({types})"))
+    assert code.facts.parallel
+    for arguments in calls:
+        jd.config.threads = 1
+        want = [x.copy() for x in code.run(arguments)]
+        for threads in (2, 3, 4):
+            jd.config.threads = threads
+            where = f"{[a.shape for a in arguments]}, {threads} threads"
+            assert_same(code.run(arguments), want, where)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_products(dtype: str) -> None:
+    short = {"float32": "f32", "float64": "f64"}[dtype]
+    made = program(2, _product)
+    sizes = ((130, 300, 70), (3, 5, 7), (7, 600, 1000), (64, 0, 200), (65, 513, 129), (0, 9, 300))
+    calls = [(_normal((m, k), dtype), _normal((k, n), dtype)) for m, k, n in sizes]
+    _same_bits(made, f"{short}[m,k], {short}[k,n]", calls)
+    for m, k, n in ((64, 300, 200), (203, 130, 100), (1, 700, 3000), (2500, 70, 32)):
+        types = f"{short}[{m},{k}], {short}[{k},{n}]"
+        _same_bits(made, types, [(_normal((m, k), dtype), _normal((k, n), dtype))])
+    weights = program(1, _by_constant(_normal((300, 210), dtype)))
+    _same_bits(weights, f"{short}[m,300]", [(_normal((m, 300), dtype),) for m in (1, 9, 64)])
+    _same_bits(weights, f"{short}[67,300]", [(_normal((67, 300), dtype),)])
+
+
+def test_short_static_products_have_no_chunks() -> None:
+    for types in ("f32[64,64], f32[64,64]", "f32[2,300], f32[300,300]"):
+        assert not Compiled(program(2, _product), parse(f"main({types})")).facts.parallel
+
+
+def _softmax(main: FunctionBuilder) -> None:
+    (x,) = main.parameters
+    shifted = main.apply("subtract", x, main.apply("max", x, axis=-1, keepdims=True))
+    e = main.apply("exp", shifted)
+    main.returns(main.apply("divide", e, main.apply("sum", e, axis=-1, keepdims=True)))
+
+
+def _layer_norm(main: FunctionBuilder) -> None:
+    (x,) = main.parameters
+    centred = main.apply("subtract", x, main.apply("mean", x, axis=-1, keepdims=True))
+    variance = main.apply("var", x, axis=-1, keepdims=True)
+    main.returns(main.apply("divide", centred, main.apply("sqrt", variance)))
+
+
+def _reduced(name: str, axis: int) -> Body:
+    def body(main: FunctionBuilder) -> None:
+        main.returns(main.apply(name, main.parameters[0], axis=axis))
+
+    return body
+
+
+ROWS = ((0, 5), (3, 20000), (11, 5000), (203, 300), (2050, 17), (40000, 1))
+
+
+@pytest.mark.parametrize(
+    "body", [_softmax, _layer_norm, _reduced("sum", 1), _reduced("max", 1), _reduced("min", -1)]
+)
+def test_rows(body: Body) -> None:
+    made = program(1, body)
+    for dtype, short in (("float32", "f32"), ("float64", "f64")):
+        _same_bits(made, f"{short}[m,n]", [(_normal(shape, dtype),) for shape in ROWS])
+        _same_bits(made, f"{short}[203,300]", [(_normal((203, 300), dtype),)])
+
+
+COLUMNS = ((5, 0), (40, 9001), (4200, 33), (7, 70000))
+
+
+@pytest.mark.parametrize("name", ["sum", "max"])
+def test_columns(name: str) -> None:
+    made = program(1, _reduced(name, 0))
+    for dtype, short in (("float32", "f32"), ("float64", "f64")):
+        shapes = COLUMNS if name == "sum" else COLUMNS[1:]
+        _same_bits(made, f"{short}[m,n]", [(_normal(shape, dtype),) for shape in shapes])
+        _same_bits(made, f"{short}[40,9001]", [(_normal((40, 9001), dtype),)])
 
 
 # ---- stress

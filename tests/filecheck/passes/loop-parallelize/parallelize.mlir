@@ -90,7 +90,112 @@ func.func @own_memory(%x: memref<?xf32>, %n: index, %v: f32) {
 // CHECK-NEXT:    scf.for
 // CHECK-NEXT:      memref.alloca
 
+// What contains most loops counts, not what comes first: 8 columns, 6 rows in tiles, 100 products each. Where the
+// tiles of rows end is computed in front.
+func.func @tiles(%x: memref<?x?xf32>, %n: index, %m: index, %v: f32) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c6 = arith.constant 6 : index
+  %c8 = arith.constant 8 : index
+  %c100 = arith.constant 100 : index
+  scf.for %p = %c0 to %n step %c8 {
+    scf.for %r = %c0 to %c100 step %c1 {
+      memref.store %v, %x[%r, %p] : memref<?x?xf32>
+    }
+    %t = arith.divui %m, %c6 : index
+    %u = arith.muli %t, %c6 : index
+    scf.for %i = %c0 to %u step %c6 {
+      %e = arith.addi %p, %c8 : index
+      scf.for %j = %p to %e step %c1 {
+        memref.store %v, %x[%i, %j] : memref<?x?xf32>
+      }
+    }
+  } {loop.kind = "parallel", loop.schedule = #loop.schedule<threads = 1024>}
+  func.return
+}
+// CHECK-LABEL: func.func @tiles
+// CHECK:       %t = arith.divui %m, %c6
+// CHECK-NEXT:  %u = arith.muli %t, %c6
+// CHECK:       %[[U:.*]] = arith.maxsi %u,
+// CHECK:       arith.muli %[[U]],
+// CHECK:       loop.parallel
+// CHECK-NEXT:    scf.for
+// CHECK-NEXT:      scf.for %r
+// CHECK:           scf.for %i = %c0 to %u step %c6
+
+// Blocks of a row: as many points as in whole blocks, or in the only one.
+func.func @blocks(%x: memref<?x?xf32>, %m: index, %b: index, %v: f32) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c4096 = arith.constant 4096 : index
+  %n = memref.dim %x, %c1 : memref<?x?xf32>
+  scf.for %i = %c0 to %m step %c1 {
+    scf.for %g = %c0 to %b step %c1 {
+      %l = arith.muli %g, %c4096 : index
+      %e = arith.addi %l, %c4096 : index
+      %u = arith.minsi %e, %n : index
+      scf.for %j = %l to %u step %c1 {
+        memref.store %v, %x[%i, %j] : memref<?x?xf32>
+      }
+    }
+  } {loop.kind = "parallel", loop.schedule = #loop.schedule<threads = 16384>}
+  func.return
+}
+// CHECK-LABEL: func.func @blocks
+// CHECK:       %[[E:.*]] = arith.minsi %{{.*}}, %n : index
+// CHECK:       %[[B:.*]] = arith.maxsi %b,
+// CHECK:       arith.muli %[[B]], %[[E]]
+// CHECK:       loop.parallel
+
+// A loop of one iteration leaves the threads to what is inside.
+func.func @one_panel(%x: memref<?x64xf32>, %m: index, %v: f32) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c64 = arith.constant 64 : index
+  scf.for %p = %c0 to %c64 step %c64 {
+    scf.for %i = %c0 to %m step %c1 {
+      scf.for %j = %c0 to %c64 step %c1 {
+        memref.store %v, %x[%i, %j] : memref<?x64xf32>
+      }
+    } {loop.kind = "parallel"}
+  } {loop.kind = "parallel", loop.schedule = #loop.schedule<threads = 1024>}
+  func.return
+}
+// CHECK-LABEL: func.func @one_panel
+// CHECK:       scf.for %p
+// CHECK:         %[[C:.*]] = arith.constant 16 : index
+// CHECK-NEXT:    loop.parallel (%{{.*}}) = (%c0) to (%m) chunk (%[[C]]) : index {
+
+// A division that might be one by zero stays where it is.
+func.func @do_not_hoist_divisions(%x: memref<?x?xf32>, %m: index, %n: index, %d: index, %v: f32) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  scf.for %i = %c0 to %m step %c1 {
+    %u = arith.divui %n, %d : index
+    scf.for %j = %c0 to %u step %c1 {
+      memref.store %v, %x[%i, %j] : memref<?x?xf32>
+    }
+  } {loop.kind = "parallel", loop.schedule = #loop.schedule<threads = 1024>}
+  func.return
+}
+// CHECK-LABEL: func.func @do_not_hoist_divisions
+// CHECK:       loop.parallel
+// CHECK-NEXT:    scf.for
+// CHECK-NEXT:      %u = arith.divui %n, %d
+
 // ---- profitability
+
+func.func @do_not_split_one_iteration(%x: memref<64xf32>, %v: f32) {
+  %c0 = arith.constant 0 : index
+  %c64 = arith.constant 64 : index
+  scf.for %i = %c0 to %c64 step %c64 {
+    memref.store %v, %x[%i] : memref<64xf32>
+  } {loop.kind = "parallel", loop.schedule = #loop.schedule<threads = 16>}
+  func.return
+}
+// CHECK-LABEL: func.func @do_not_split_one_iteration
+// CHECK-NOT:   loop.parallel
+// CHECK:       } {loop.kind = "parallel"}
 
 func.func @do_not_split_what_is_too_short(%x: memref<2000xf32>, %v: f32) {
   %c0 = arith.constant 0 : index

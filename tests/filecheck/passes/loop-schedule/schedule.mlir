@@ -151,11 +151,11 @@ func.func @do_not_overrule_a_schedule(%x: f32, %y: memref<?xf32>, %n: index) {
 
 // Nothing is shared between the columns of a maximum: long segments of rows.
 // CHECK-LABEL: func.func @columns
-// CHECK:         kinds [parallel] schedule <tile = [4096], vector = 8, distribute = 4096> {
+// CHECK:         kinds [parallel] schedule <tile = [4096], vector = 8, threads = 16384, distribute = 4096> {
 // CHECK:         kinds [reduction] {
 // CHECK:         kinds [reduction] schedule <unroll = 8> {
 // V4-LABEL:    func.func @columns
-// V4:            schedule <tile = [4096], vector = 16, distribute = 4096> {
+// V4:            schedule <tile = [4096], vector = 16, threads = 16384, distribute = 4096> {
 func.func @columns(%A: memref<?x?xf32>, %C: memref<?xf32>, %n: index, %K: index) {
   %c0 = arith.constant 0 : index
   %c8 = arith.constant 8 : index
@@ -180,7 +180,7 @@ func.func @columns(%A: memref<?x?xf32>, %C: memref<?xf32>, %n: index, %K: index)
 
 // Rows of a sum go abreast.
 // CHECK-LABEL: func.func @rows
-// CHECK:         kinds [parallel] schedule <tile = [4], jam = [4]> {
+// CHECK:         kinds [parallel] schedule <tile = [4], jam = [4], threads = 16384> {
 func.func @rows(%A: memref<?x?xf32>, %C: memref<?xf32>, %n: index, %K: index) {
   %c0 = arith.constant 0 : index
   %c32 = arith.constant 32 : index
@@ -204,9 +204,9 @@ func.func @rows(%A: memref<?x?xf32>, %C: memref<?xf32>, %n: index, %K: index) {
 
 // Rows that share a vector go abreast as far as registers hold their lanes.
 // CHECK-LABEL: func.func @matrix_times_vector
-// CHECK:         kinds [parallel] schedule <tile = [3], jam = [3]> {
+// CHECK:         kinds [parallel] schedule <tile = [3], jam = [3], threads = 16384> {
 // V4-LABEL:    func.func @matrix_times_vector
-// V4:            kinds [parallel] schedule <tile = [4], jam = [4]> {
+// V4:            kinds [parallel] schedule <tile = [4], jam = [4], threads = 16384> {
 // V1-LABEL:    func.func @matrix_times_vector
 // V1:            loop.nest (%i) = {{.*}} kinds [parallel] {
 func.func @matrix_times_vector(
@@ -235,7 +235,7 @@ func.func @matrix_times_vector(
 // CHECK-LABEL: func.func @do_not_put_rows_of_eight_bytes_abreast
 // CHECK:         loop.nest (%i) = {{.*}} kinds [parallel] {
 // V4-LABEL:    func.func @do_not_put_rows_of_eight_bytes_abreast
-// V4:            kinds [parallel] schedule <tile = [4], jam = [4]> {
+// V4:            kinds [parallel] schedule <tile = [4], jam = [4], threads = 16384> {
 func.func @do_not_put_rows_of_eight_bytes_abreast(
     %A: memref<?x?xf64>, %X: memref<?xf64>, %C: memref<?xf64>, %n: index, %K: index) {
   %c0 = arith.constant 0 : index
