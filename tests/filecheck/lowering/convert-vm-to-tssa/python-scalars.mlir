@@ -3,7 +3,7 @@
 // RUN: jit-opt %s -p 'convert-vm-to-tssa{signature="scale(int, float)"}' | filecheck %s --check-prefix=WEAK
 // RUN: jit-opt %s -p 'convert-vm-to-tssa{signature="scale(f32[], i64[])"}' | filecheck %s --check-prefix=DOUBLE
 // RUN: jit-opt %s -p 'convert-vm-to-tssa{signature="scale(i32[n], int)"}' | filecheck %s --check-prefix=NARROW
-// RUN: jit-opt %s -p 'convert-vm-to-tssa{signature="shifted(i32[n], int)"}' | filecheck %s --check-prefix=CHECKED
+// RUN: jit-opt %s -p 'convert-vm-to-tssa{signature="shifted(i32[n], int)"}' | filecheck %s --check-prefix=INT32
 
 // A Python scalar is weak: it takes the dtype of what it meets. The cast comes before the broadcast.
 
@@ -38,9 +38,9 @@ vm.func @scale(2) -> 1 registers 3 {
 // NARROW-NEXT:   tssa.cast %[[S]] : (tensor<i64>) -> tensor<i32>
 
 // One that is known only when the code runs is checked there.
-// CHECKED:      %[[S:.*]] = tssa.left_shift
-// CHECKED-NEXT: tssa.check_bounds %[[S]] {lower = #tssa.dims<[-2147483648]>, upper = #tssa.dims<[2147483647]>}
-// CHECKED-NEXT: tssa.cast %[[S]] : (tensor<i64>) -> tensor<i32>
+// INT32:      %[[S:.*]] = tssa.left_shift
+// INT32-NEXT: tssa.check_bounds %[[S]] {lower = #tssa.dims<[-2147483648]>, upper = #tssa.dims<[2147483647]>}
+// INT32-NEXT: tssa.cast %[[S]] : (tensor<i64>) -> tensor<i32>
 vm.func @shifted(2) -> 1 registers 4 {
 ^entry:
   vm.apply r2 = left_shift(r1, r1)
