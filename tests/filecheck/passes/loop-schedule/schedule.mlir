@@ -260,7 +260,7 @@ func.func @do_not_put_rows_of_eight_bytes_abreast(
 
 // Four rows are two and two, not three and one that is done three times.
 // CHECK-LABEL: func.func @four_rows_times_vector
-// CHECK:         kinds [parallel] schedule <tile = [2], jam = [2]> {
+// CHECK:         kinds [parallel] schedule <tile = [2], jam = [2], threads = 16384> {
 func.func @four_rows_times_vector(
     %A: memref<?x?xf32>, %X: memref<?xf32>, %C: memref<?xf32>, %K: index) {
   %n = arith.constant 4 : index
