@@ -21,11 +21,13 @@ from jitdialects.lowering.llvm_conversion import (
     Conversion,
     Descriptor,
     Size,
+    Term,
     as_memref,
     byte_width,
     llvm_type,
 )
 
+_ONE_VALUE = i32_array(GEP_USE_SSA_VAL)
 _GEP_FLAGS = IntegerAttr(0, i32)
 _WRAPS: Mapping[str, Attribute] = {"overflowFlags": IntegerAttr(0, i32)}
 _LARGEST_CONSTANT_INDEX = 2**31 - 1
@@ -69,22 +71,29 @@ def split_constant(index: SSAValue) -> tuple[SSAValue | None, int]:
 
 def offset_pointer(c: Conversion, base: SSAValue, offset: Size, element: Attribute) -> SSAValue:
     """`base + offset` elements; `base` itself for a constant zero."""
-    offset = as_number(offset)
+    return _offset(c, base, as_number(offset), element, byte_width(element))
+
+
+def _offset(
+    c: Conversion, base: SSAValue, offset: Size, element: Attribute, width: int
+) -> SSAValue:
+    """The same, for an offset that is a number where it is a constant, and elements of `width` bytes."""
     if isinstance(offset, int) and abs(offset) > _LARGEST_CONSTANT_INDEX:
         offset = c.constant(offset)
-    constant = isinstance(offset, int)
-    if constant and offset == 0:
-        return base
-    place = ("constant", offset) if constant else ("value", id(offset))
-    key = ("gep", id(base), place, byte_width(element))
+    if isinstance(offset, int):
+        if offset == 0:
+            return base
+        place, indices, operands = ("number", offset), i32_array(offset), (base,)
+    else:
+        place, indices, operands = ("value", id(offset)), _ONE_VALUE, (base, offset)
+    key = (id(base), place, width)
     if (known := c.known(key)) is not None:
         return known
     properties: dict[str, Attribute] = {
-        "rawConstantIndices": i32_array(offset if constant else GEP_USE_SSA_VAL),
+        "rawConstantIndices": indices,
         "elem_type": element,
         "noWrapFlags": _GEP_FLAGS,
     }
-    operands = (base,) if constant else (base, offset)
     return c.hoisted(GEPOp, operands, base.type, properties, key)
 
 
@@ -120,28 +129,42 @@ def element_pointer(
     c: Conversion, descriptor: Descriptor, indices: Sequence[SSAValue], element: Attribute
 ) -> SSAValue:
     """Pointer to the element at `indices` (i64 values) of `descriptor`."""
-    constant, terms = 0, list[tuple[int, Size]]()
-    offsets = [(index, stride) for index, stride in zip(indices, descriptor.strides, strict=True)]
-    for index, stride in offsets:
-        variable, number = split_constant(index)
-        if isinstance(stride, int):
-            constant += number * stride
-        elif number:
-            terms.append((c.depth(stride), scaled(c, number, stride)))
-        if variable is not None:
-            term = scaled(c, variable, stride)
-            terms.append((c.depth(term), term))
+    constant, terms = 0, list[Term]()
+    for index, stride in zip(indices, descriptor.strides, strict=True):
+        known = isinstance(stride, int)
+        key = id(index), known, stride if known else id(stride)
+        if key not in c.terms:
+            c.terms[key] = _terms_of(c, index, stride)
+        number, some = c.terms[key]
+        constant += number
+        terms += some
     if isinstance(descriptor.offset, int):
         constant += descriptor.offset
     else:
         terms.append((c.depth(descriptor.offset), descriptor.offset))
-    pointer = descriptor.aligned
-    for _, term in sorted(terms, key=_depth):
-        pointer = offset_pointer(c, pointer, term, element)
-    return offset_pointer(c, pointer, constant, element)
+    if len(terms) > 1:
+        terms.sort(key=_depth)
+    pointer, width = descriptor.aligned, byte_width(element)
+    for _, term in terms:
+        pointer = _offset(c, pointer, as_number(term), element, width)
+    return _offset(c, pointer, constant, element, width)
 
 
-def _depth(term: tuple[int, Size]) -> int:
+def _terms_of(c: Conversion, index: SSAValue, stride: Size) -> tuple[int, list[Term]]:
+    """`index * stride` as a number and terms with the depths of their definitions."""
+    constant, terms = 0, list[Term]()
+    variable, number = split_constant(index)
+    if isinstance(stride, int):
+        constant = number * stride
+    elif number:
+        terms.append((c.depth(stride), scaled(c, number, stride)))
+    if variable is not None:
+        term = scaled(c, variable, stride)
+        terms.append((c.depth(term), term))
+    return constant, terms
+
+
+def _depth(term: Term) -> int:
     return term[0]
 
 

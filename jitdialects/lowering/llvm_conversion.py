@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import cast
+from typing import TypeAlias, cast
 
 from xdsl.dialects.builtin import (
     AnyFloat,
@@ -56,6 +56,8 @@ _KEPT_UNUSED = frozenset({"llvm.call", "llvm.call_intrinsic"})
 
 Size = SSAValue | int
 """A size, stride or offset: an i64 value, or a number known from the type."""
+Term: TypeAlias = tuple[int, Size]
+"""A part of an offset, after the `depth` of its definition."""
 
 
 @dataclass(frozen=True)
@@ -155,6 +157,8 @@ class Conversion:
         self._values: dict[int, SSAValue] = {}
         self._descriptors: dict[int, Descriptor] = {}
         self._known: dict[object, SSAValue] = {}
+        self.terms: dict[tuple[int, bool, int], tuple[int, list[Term]]] = {}
+        """What `llvm_addresses` found out about an index with a stride."""
         # Visit number of the operation or block that defines a value, and the place behind it.
         self._visit: dict[int, int] = {}
         self._places: list[tuple[Block, Operation | None]] = []
