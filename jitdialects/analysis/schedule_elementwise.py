@@ -17,11 +17,15 @@ STREAM_BODY = 20
 MAX_LANES = 32
 SMALL_BODY = 8
 SMALL_BODY_UNROLL = 2
+CHAINS = {4: 4, 8: 2}
+"""Registers of a vector where functions are computed, by the bytes of an element: the steps of a function wait for
+each other, those of several registers do not. Functions of 8 bytes have more constants that want a register."""
 
 
 def elementwise_schedule(facts: NestFacts, level: Level) -> Schedule:
     """One vector per iteration of the innermost axis, or one for the whole of it."""
-    width = lanes_for(facts, level)
+    registers = chains(facts, level)
+    width = lanes_for(facts, level) * registers
     extent = facts.extents[-1]
     most = facts.at_most if extent is None else extent
     if most is not None and most <= 1:
@@ -32,13 +36,18 @@ def elementwise_schedule(facts: NestFacts, level: Level) -> Schedule:
         return Schedule(vector=next_power_of_two(most))
     threads = CHUNK if may_have_points(facts, 2 * CHUNK) else 0
     long = extent is None or extent >= width * SMALL_BODY_UNROLL
-    small = facts.operations <= SMALL_BODY and long
+    small = facts.operations <= SMALL_BODY and long and registers == 1
     return Schedule(
         vector=width,
         unroll=SMALL_BODY_UNROLL if small else 0,
         stream=STREAM if may_be_worth_streaming(facts, width) else 0,
         threads=threads,
     )
+
+
+def chains(facts: NestFacts, level: Level) -> int:
+    """Registers that one vector takes. Without FMA, a step is a call for each lane."""
+    return CHAINS.get(facts.element_bytes, 1) if facts.functions and level.unroll else 1
 
 
 def may_be_worth_streaming(facts: NestFacts, width: int) -> bool:

@@ -67,6 +67,9 @@ NOALIAS = "loop.noalias"
 no other, and `memref.view`s of one argument at different offsets do not overlap."""
 PACKED = "loop.packed"
 """Attribute of a function's argument that is a constant, i64: the columns of the panels it comes in."""
+INTERLEAVE = "loop.interleave"
+"""Attribute of a module, unit: its vectors of several registers are independent chains, which code generation keeps
+side by side rather than doing one after the other to save registers."""
 REMARK = "loop.remark"
 """Discardable attribute of a loop: the sentence with which a pass refused to carry out its schedule."""
 

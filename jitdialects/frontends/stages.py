@@ -17,6 +17,7 @@ def stage_text(program: Program, signature: Signature, stage: str, schedule: str
         raise ArgumentError(f"lower: unknown stage {stage!r}; use one of {', '.join(STAGES)}")
     if stage == "bytecode":
         return program.to_text()
+    from jitdialects.dialects.loop import INTERLEAVE
     from jitdialects.lowering import pipelines  # xDSL is needed only here
     from jitdialects.runtime.engines.codegen import emit_assembly, function_attributes
     from jitdialects.runtime.engines.llvm_text import llvm_ir
@@ -29,4 +30,5 @@ def stage_text(program: Program, signature: Signature, stage: str, schedule: str
     if stage in DIALECT_STAGES:
         return pipelines.stage_text(facts, stage)
     text = llvm_ir(module, function_attributes(features))
-    return text if stage == "llvm-ir" else emit_assembly(text, features)
+    interleave = INTERLEAVE in module.attributes
+    return text if stage == "llvm-ir" else emit_assembly(text, features, interleave)

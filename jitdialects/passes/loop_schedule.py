@@ -5,7 +5,8 @@
 | nest | schedule |
 | --- | --- |
 | innermost axis parallel, elements next to each other | vectors of the level's width (halved for 8-byte elements); a static extent that is a power of two up to 32: one vector without a loop; a short one: one masked vector |
-| the same, body of a few operations | also unrolled |
+| the same, functions like exp in the body | vectors of several registers from v3 on: four, two of 8-byte elements. Their chains are kept side by side (`loop.interleave` on a module that has nothing else) |
+| the same, a body of a few operations without functions | also unrolled |
 | the same, two chunks of 16384 elements or more | chunks on several threads |
 | the same, a result of 4 MiB or more (and cheap, if the size is not static) | stored past the cache |
 | parallel axes around reductions with scalar accumulators (a matmul) | columns tiled to a register tile, rows jammed: 8 rows x 2 vectors (v4), 6 x 2 (v3), 2 x 1 (below: no FMA), and 4 x 2 for what such tiles leave over; one row: 8 vectors. Tiles of columns go outside, so that a panel of the right operand is used by all rows; four tiles at a time, packed where there are more rows than one tile has |
@@ -30,7 +31,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import ModuleOp, UnitAttr
 from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import PassFailedException
 
@@ -45,7 +46,7 @@ from jitdialects.analysis.schedule_reduction import (
     is_reduction,
     rows_schedule,
 )
-from jitdialects.dialects.loop import PARALLEL, NestOp, ScheduleAttr
+from jitdialects.dialects.loop import INTERLEAVE, PARALLEL, NestOp, ScheduleAttr
 from jitdialects.dialects.schedules import Schedule, parse_overrides, problem_of
 from jitdialects.passes.loop_rewrite import nest_schedule, nests_in_order
 
@@ -171,9 +172,12 @@ class LoopSchedulePass(ModulePass):
             raise PassFailedException(
                 f"loop-schedule: there is no nest {missing[0]}; the program has {len(nests)}, from 0"
             )
+        functions, families = False, set[str]()
         for number, nest in enumerate(nests):
             facts = facts_of(nest)
             family = family_of(facts)
+            functions |= facts.functions > 0
+            families.add(family)
             schedule = overridden(number, family, nest.rank, overrides)
             if schedule is None and nest.schedule is None:
                 schedule = choose_schedule(facts, LEVELS[self.features])
@@ -181,6 +185,8 @@ class LoopSchedulePass(ModulePass):
                 schedule = one_region(nest, schedule)
                 nest.schedule = ScheduleAttr(schedule) if schedule else None
             self.chosen.append(f"{number}: {nest_schedule(nest)} ({family})")
+        if functions and families == {"elementwise"}:  # rows, tiles leave no register to spare
+            op.attributes[INTERLEAVE] = UnitAttr()
 
     def _overrides(self) -> dict[int | str, Schedule]:
         try:

@@ -518,3 +518,11 @@ def test_other_cpus_are_refused_by_name(monkeypatch: pytest.MonkeyPatch) -> None
 def test_levels_are_those_of_this_cpu() -> None:
     flags = Path("/proc/cpuinfo").read_text().split()
     assert ("avx2" in flags and "fma" in flags) == (HERE in ("x86-64-v3", "x86-64-v4"))
+
+
+def test_vectors_of_several_registers_are_interleaved_where_asked() -> None:
+    """The option of LLVM behind it holds for the process: it is set for each module."""
+    text = elementwise("%r = math.erf %0 : <f32>", ("f32",), "f32", 8).replace("8x", "32x")
+    ir = llvm_ir(lowered(text))
+    apart, together, again = (emit_assembly(ir, "x86-64-v3", way) for way in (False, True, False))
+    assert apart == again != together

@@ -17,6 +17,7 @@ from typing import Any
 from xdsl.dialects.builtin import ModuleOp
 
 from jitdialects.config import FEATURE_LEVELS
+from jitdialects.dialects.loop import INTERLEAVE
 from jitdialects.errors import CompileError
 
 _TRIPLE = "x86_64-unknown-linux-gnu"
@@ -74,15 +75,34 @@ def _parse(llvm_ir: str, machine: Any) -> Any:
     return module
 
 
-def emit_object(llvm_ir: str, features: str, opt: int = 2) -> bytes:
-    """A relocatable ELF object for `features`. Raises `CompileError` for text that LLVM refuses."""
+class _Pressure:
+    """Whether LLVM's scheduler looks at register pressure: an option of the process, not of a module."""
+
+    ignored = False
+
+    @classmethod
+    def set(cls, ignored: bool) -> None:
+        if ignored != cls.ignored:
+            value = "false" if ignored else "true"
+            _binding().set_option("jitdialects", f"-misched-regpressure={value}")
+            cls.ignored = ignored
+
+
+def emit_object(llvm_ir: str, features: str, opt: int = 2, interleave: bool = False) -> bytes:
+    """A relocatable ELF object for `features`. Raises `CompileError` for text that LLVM refuses.
+
+    `interleave`: the parts of a vector that takes several registers stay side by side, though it takes more
+    registers; else LLVM does them one after the other, and each step waits for the one before it.
+    """
     machine = _target_machine(features, opt)
+    _Pressure.set(interleave)
     return machine.emit_object(_parse(llvm_ir, machine))
 
 
-def emit_assembly(llvm_ir: str, features: str) -> str:
+def emit_assembly(llvm_ir: str, features: str, interleave: bool = False) -> str:
     """The same code as assembly text."""
     machine = _target_machine(features, 2)
+    _Pressure.set(interleave)
     return machine.emit_assembly(_parse(llvm_ir, machine))
 
 
@@ -98,4 +118,5 @@ def compile_llvm_module(module: ModuleOp, features: str, texts: Sequence[str] = 
 
     kernel = llvm_ir(module, function_attributes(features))
     more = [emit_object(text, features, opt=0) for text in texts]
-    return link([emit_object(kernel, features), *more])
+    interleave = INTERLEAVE in module.attributes
+    return link([emit_object(kernel, features, interleave=interleave), *more])
