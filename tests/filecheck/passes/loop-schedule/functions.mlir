@@ -54,7 +54,7 @@ func.func @do_not_widen_what_is_one_instruction(%A: memref<?xf32>, %C: memref<?x
 // Rows abreast are chains side by side already, and need the registers.
 // CHECK-LABEL: builtin.module {
 // CHECK:       func.func @do_not_interleave_beside_rows
-// CHECK:         kinds [parallel] schedule <tile = [4], jam = [4]> {
+// CHECK:         kinds [parallel] schedule <tile = [4], jam = [4]
 func.func @do_not_interleave_beside_rows(
     %A: memref<?x?xf32>, %C: memref<?xf32>, %n: index, %K: index) {
   %c0 = arith.constant 0 : index
