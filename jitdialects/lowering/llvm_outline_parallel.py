@@ -44,6 +44,7 @@ from jitdialects.dialects.interned import i32_array, integer_attr
 from jitdialects.dialects.loop import ParallelOp
 from jitdialects.dialects.new_operation import new_operation
 from jitdialects.lowering.convert_func_to_llvm import ABI, call_properties
+from jitdialects.lowering.llvm_addresses import access_properties
 from jitdialects.lowering.llvm_conversion import PTR, as_vector, byte_width
 
 CONTEXT = "context"
@@ -131,7 +132,7 @@ class _Writer:
 
 
 def _access(type: Attribute) -> Mapping[str, Attribute]:
-    return {"alignment": IntegerAttr(_alignment(type), i64), "ordering": IntegerAttr(0, i64)}
+    return access_properties(_alignment(type))
 
 
 # ---- rewrite
@@ -159,9 +160,8 @@ def _receive(
     pointer = entry.insert_arg(PTR, 0)
     w = _Writer()
     for constant, uses in constants.items():
-        assert isinstance(constant.owner, Operation)
-        w.ops.append(constant.owner.clone())
-        _replace(uses, w.ops[-1].results[0])
+        assert isinstance(constant, OpResult)
+        _replace(uses, w.value(type(constant.op), (), constant.type, constant.op.properties))
     for number, (value, uses) in enumerate(values.items()):
         _replace(uses, w.load(w.field(pointer, environment, 0, number), value.type))
     for block in body.blocks:
@@ -202,7 +202,7 @@ def _call_site(
             None,
             _access(value.type),
         )
-    wraps: Mapping[str, Attribute] = {"overflowFlags": IntegerAttr(0, i32)}
+    wraps: Mapping[str, Attribute] = {"overflowFlags": integer_attr(0, i32)}
     extent = w.value(llvm.SubOp, (upper, lower), i64, wraps)
     large = w.value(llvm.ICmpOp, (chunk, extent), i1, _SLT)
     threads = w.load(context, i64)
