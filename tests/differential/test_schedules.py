@@ -31,6 +31,8 @@ from jitdialects.passes.loop_rewrite import nest_schedule, nests_in_order
 from jitdialects.passes.loop_schedule import choose_schedule, family_of
 from jitdialects.runtime.engines.codegen import compile_llvm_module
 from jitdialects.runtime.identity import feature_level
+from jitdialects.runtime.native import native_library
+from jitdialects.runtime.threads import default_threads
 
 WIDTHS = ("x86-64-v2", "x86-64-v3", "x86-64-v4")
 """x86-64-v1 is as v2. What is chosen for v4 runs as code for this machine."""
@@ -209,6 +211,14 @@ class InSmallChunks(Compiled):
 # ---- the tests ---------------------------------------------------------------------------------
 
 
+@pytest.fixture(autouse=True)
+def threads_as_they_were() -> Iterator[None]:
+    before = jd.config.threads
+    default_threads.load(native_library("thread_pool", feature_level()))
+    yield
+    jd.config.threads = before
+
+
 @pytest.mark.parametrize(
     ("chosen", "level"), CASES, ids=[f"{level[-2:]} {k[0]}: {k[1]}" for k, level in CASES]
 )
@@ -223,13 +233,9 @@ def test_a_schedule_computes_what_the_definitions_say(chosen: Key, level: str) -
     dtype = np.float32 if facts.element_bytes == 4 else np.float64
     arguments = [rng.standard_normal(shape).astype(dtype) for shape in shapes]
     want = by_oracle(made, arguments)
-    before = jd.config.threads
-    try:
-        for threads in (1, 3):
-            jd.config.threads = threads
-            assert_same(code.run(arguments), want, f"{signature}, {threads} threads")
-    finally:
-        jd.config.threads = before
+    for threads in (1, 3):
+        jd.config.threads = threads
+        assert_same(code.run(arguments), want, f"{signature}, {threads} threads")
 
 
 def test_every_family_has_schedules() -> None:
