@@ -132,7 +132,7 @@ def written(kind: str, facts: NestFacts) -> tuple[Program, str, list[tuple[int, 
     dtype = "f32" if facts.element_bytes == 4 else "f64"
     names = iter("mnpq")
     sizes = [next(names) if extent is None else str(extent) for extent in facts.extents]
-    values = [extent or value for extent, value in zip(facts.extents, (19, 45), strict=False)]
+    values = [extent or value for extent, value in zip(facts.extents, (19, 150), strict=False)]
     if kind == "vector" and facts.extents[0] is None:
         values = [1000]
     m, n = sizes[0], sizes[-1]
