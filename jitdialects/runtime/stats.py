@@ -63,7 +63,8 @@ class Indicators:
         self.clear()
 
     def clear(self) -> None:
-        """Start counting anew."""
+        """Start counting anew; what others have counted so far belongs to the past."""
+        self.collect()
         self._past = Totals()
         self._minute: deque[tuple[int, Totals, int, int]] = deque()
         self._second = int(time.monotonic())

@@ -379,7 +379,8 @@ def test_schedules() -> None:
     chain = facts(kinds=(REDUCTION,), operations=5)
     assert chosen(chain) == Schedule(unroll=4)
     assert not chosen(chain, LEVELS["x86-64-v1"])
-    assert not chosen(facts(encloses_loops=True, accumulators="arrays"))
+    dots = facts(encloses_loops=True, accumulators="arrays")
+    assert chosen(dots) == Schedule(tile=(3,), jam=(3,))
     rows = facts(encloses_loops=True, accumulators="scalars", contiguous=False)
     assert chosen(rows) == Schedule(jam=(4,))
 

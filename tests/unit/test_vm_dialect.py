@@ -230,7 +230,7 @@ def test_refused_module(text: str, words: str) -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ('vm.pool ["f64[] [1]"]', "unknown dtype 'f64'"),
+        ('vm.pool ["f16[] [1]"]', "unknown dtype 'f16'"),
         ('vm.pool ["int 1 2"]', "expected the end"),
         ('"test.op"() {a = #vm.index<"[a]">} : () -> ()', "expected an index"),
         ('"test.op"() {a = #vm.shape<"[:]">} : () -> ()', "expected a number"),
