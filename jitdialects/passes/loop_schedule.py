@@ -179,8 +179,10 @@ class LoopSchedulePass(ModulePass):
             functions |= facts.functions > 0
             families.add(family)
             schedule = overridden(number, family, nest.rank, overrides)
-            if schedule is None and nest.schedule is None:
-                schedule = choose_schedule(facts, LEVELS[self.features])
+            if schedule is not None or nest.schedule is None:
+                choice = choose_schedule(facts, LEVELS[self.features])
+                if schedule is None or replace(schedule, asked="") == choice:
+                    schedule = choice  # who asks for what is chosen anyway need not be told what it lacks
             if schedule is not None:
                 schedule = one_region(nest, schedule)
                 nest.schedule = ScheduleAttr(schedule) if schedule else None

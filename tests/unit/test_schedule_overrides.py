@@ -223,3 +223,18 @@ def test_every_nest_has_a_line_that_is_an_override() -> None:
 def _two_nests(main: FunctionBuilder) -> None:
     x, y = main.parameters
     main.returns(main.apply("add", x, x), main.apply("multiply", y, y))
+
+
+@pytest.mark.parametrize(
+    "types", ["f32[n,k], f32[k,m]", "f32[5,300], f32[300,256]", "f64[61,99], f64[99,m]"]
+)
+def test_what_explain_shows_is_accepted_back(types: str) -> None:
+    def product(main: FunctionBuilder) -> None:
+        main.returns(main.apply("matmul", *main.parameters))
+
+    bytecode = program(2, product)
+    signature = parse(f"main({types})")
+    chosen = lower_program(bytecode, signature, "x86-64-v3")[1].schedules
+    override = "; ".join(line.rpartition(" (")[0] for line in chosen)
+    again = lower_program(bytecode, signature, "x86-64-v3", schedule=override)[1].schedules
+    assert again == chosen
