@@ -1,7 +1,7 @@
 """What the runtime itself needs in machine code, as LLVM text beside this file; tensor kernels never.
 
 `thread_pool.ll`: threads that run parts of parallel loops must not hold the GIL, so no Python can be in them.
-`vectorcall.ll` and `call_stub`: what a call of a compiled function passes through takes 20 ns, where Python takes 8 us.
+`vectorcall.ll` and `call_stub`: what a call of a compiled function passes through takes less than 100 ns, where Python takes 8 us.
 """
 
 from __future__ import annotations
