@@ -42,6 +42,7 @@ from jitdialects.runtime.callables import Stub, StubCallable
 from jitdialects.runtime.dispatch import type_of
 from jitdialects.runtime.policy import Policy
 from jitdialects.runtime.profile import ShapeHistory
+from jitdialects.runtime.shape_policies import ShapeCase, ShapePolicy, check_shapes
 from jitdialects.runtime.values import STRONG
 from jitdialects.runtime.vm import VM
 
@@ -51,7 +52,6 @@ Argument: TypeAlias = NDArray[np.generic] | Scalar
 _Call: TypeAlias = tuple[tuple[object, ...], dict[str, object]]
 _CHOICES = {
     "numerics": ("strict",),
-    "shapes": ("auto", "exact", "symbolic"),
     "target": ("cpu",),
 }
 
@@ -177,7 +177,9 @@ class Jitted(StubCallable, Generic[P, R]):
     Calls with plain arguments enter the stubs of compiled code; `__call__` is the way of all others.
     """
 
-    def __init__(self, function: Callable[P, R], options: dict[str, str]) -> None:
+    def __init__(
+        self, function: Callable[P, R], options: dict[str, str], shapes: str | ShapePolicy = "auto"
+    ) -> None:
         if not callable(function):
             raise ArgumentError(f"jit takes a function, got {type(function).__name__}")
         for option, value in options.items():
@@ -186,11 +188,11 @@ class Jitted(StubCallable, Generic[P, R]):
                     f"jit: {option}={value!r} is not supported; use one of "
                     f"{', '.join(map(repr, _CHOICES[option]))}"
                 )
+        check_shapes("jit", shapes)
         functools.update_wrapper(self, function)
         self.__wrapped__ = function
         self.__name__ = getattr(function, "__name__", type(function).__name__)
         self.options = options
-        shapes = options["shapes"]
         self._policy = Policy(
             shapes=None if shapes == "auto" else shapes, schedule=options["schedule"]
         )
@@ -297,7 +299,8 @@ class Jitted(StubCallable, Generic[P, R]):
         (captured, _), arguments, _ = self._lookup(args, kwargs)
         history = ShapeHistory(tuple(type_of(x) for x in arguments))
         shapes = tuple(np.shape(x) for x in arguments)
-        signature = next(self._policy.signatures("main", history, shapes))
+        case = ShapeCase("main", history, shapes)
+        signature = next(self._policy.shape_policy.signatures(case))
         return stage_text(captured.program, signature, stage, self._policy.schedule)
 
     def _latest(self) -> Capture:
@@ -311,7 +314,7 @@ def jit(
     function: Callable[P, R],
     *,
     numerics: str = ...,
-    shapes: str = ...,
+    shapes: str | ShapePolicy = ...,
     target: str = ...,
     schedule: str = ...,
 ) -> Jitted[P, R]: ...
@@ -322,7 +325,7 @@ def jit(
     function: None = None,
     *,
     numerics: str = ...,
-    shapes: str = ...,
+    shapes: str | ShapePolicy = ...,
     target: str = ...,
     schedule: str = ...,
 ) -> Callable[[Callable[P, R]], Jitted[P, R]]: ...
@@ -332,7 +335,7 @@ def jit(
     function: Callable[P, R] | None = None,
     *,
     numerics: str = "strict",
-    shapes: str = "auto",
+    shapes: str | ShapePolicy = "auto",
     target: str = "cpu",
     schedule: str = "",
 ) -> Jitted[P, R] | Callable[[Callable[P, R]], Jitted[P, R]]:
@@ -342,7 +345,7 @@ def jit(
     `"elementwise: vector = 8, unroll = 4"` (`jd.explain` shows the nests and what they do). What a nest cannot do is
     not compiled; `jd.explain` says why.
     """
-    options = {"numerics": numerics, "shapes": shapes, "target": target, "schedule": schedule}
+    options = {"numerics": numerics, "target": target, "schedule": schedule}
     if function is None:
-        return lambda function: Jitted(function, options)
-    return Jitted(function, options)
+        return lambda function: Jitted(function, options, shapes)
+    return Jitted(function, options, shapes)

@@ -33,6 +33,7 @@ from jitdialects.runtime.policy import Policy
 from jitdialects.runtime.pool import MemoryPool, default_pool
 from jitdialects.runtime.profile import Miss, Profile, ShapeHistory
 from jitdialects.runtime.service import CompileService, default_service
+from jitdialects.runtime.shape_policies import ShapeCase
 from jitdialects.runtime.stats import indicators
 from jitdialects.runtime.tier0 import Site
 from jitdialects.runtime.values import (
@@ -185,8 +186,8 @@ class VM:
         """Have the first of the policy's signatures compiled that was not yet tried in vain."""
         service = self.service
         shapes = tuple(map(shape_of, values))
-        name, products = code.function.name, self.has_products
-        for signature in self.policy.signatures(name, history, shapes, products):
+        case = ShapeCase(code.function.name, history, shapes, self.has_products)
+        for signature in self.policy.shape_policy.signatures(case):
             key = self.key(code, signature)
             asked = key in code.keys
             code.keys[key] = None
