@@ -1,0 +1,195 @@
+"""Requests to a pool: reference counts, the deferred list, arrays, threads and forks."""
+
+from __future__ import annotations
+
+import os
+import threading
+import weakref
+from collections.abc import Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from jitdialects.errors import PoolError
+from jitdialects.runtime.pool.arrays import lease_type
+from jitdialects.runtime.pool.layout import (
+    ADDRESS,
+    CAPACITY,
+    CLASS_ONLY,
+    COUNT,
+    DEFERRED,
+    EXACT,
+    KIND,
+    NEXT,
+    RECORD_WORDS,
+    REQUESTED,
+    REQUESTED_BYTES,
+    REQUESTS,
+    is_exact,
+    size_class,
+)
+from jitdialects.runtime.pool.report import PoolStatistics, statistics
+from jitdialects.runtime.pool.store import Store
+
+
+class MemoryPool(Store):
+    """A pool with its own state; safe to use from several threads and after a fork.
+
+    `limit` bounds the bytes mapped from the system: at the limit free blocks are unmapped, then
+    `PoolError` is raised and the pool stays as it was.
+    """
+
+    def __init__(self, limit: int | None = None) -> None:
+        super().__init__(limit)
+        self._lock = threading.Lock()
+        self.leave = self.mailbox.append
+        """`release` for destructors: at a safe point."""
+        _pools.add(self)
+
+    # ---- requests ------------------------------------------------------------------------------
+
+    def allocate(self, size: int) -> int:
+        """A block of at least `size` bytes with reference count 1; returns its record number."""
+        if size < 0:
+            raise PoolError(f"MemoryPool: a request must not be negative, got {size} bytes")
+        kind = EXACT if size > CLASS_ONLY and is_exact(size) else size_class(size)
+        with self._lock:
+            head, table = self.head, self.table
+            block = self._take_exact(size) if kind == EXACT else head[kind]
+            at = block * RECORD_WORDS
+            if not block:
+                block = self._fresh(kind, size)
+                at = block * RECORD_WORDS
+                self.state.fresh_requests += 1
+                self.state.fresh_bytes += size
+            elif kind != EXACT:
+                head[kind] = table[at + NEXT]
+            table[at + COUNT] = 1
+            table[at + REQUESTED] = size
+            head[REQUESTS] += 1
+            head[REQUESTED_BYTES] += size
+            return block
+
+    def address(self, block: int) -> int:
+        """Where the block begins; a multiple of 64."""
+        return self.table[block * RECORD_WORDS + ADDRESS]
+
+    def retain(self, block: int) -> None:
+        """One more reference to a live block."""
+        with self._lock:
+            self._check_live(block, "retain")
+            self.table[block * RECORD_WORDS + COUNT] += 1
+
+    def release(self, block: int) -> None:
+        """One reference less; the last one sends the block to the deferred list."""
+        with self._lock:
+            self._check_live(block, "release")
+            table, at = self.table, block * RECORD_WORDS
+            table[at + COUNT] -= 1
+            if not table[at + COUNT]:
+                table[at + NEXT] = self.head[DEFERRED]
+                self.head[DEFERRED] = block
+
+    def _check_live(self, block: int, who: str) -> None:
+        inside = 0 < block < self.state.records
+        if not inside or not self.table[block * RECORD_WORDS + COUNT]:
+            raise PoolError(
+                f"MemoryPool: {who} of block {block}, which is not live; "
+                "release each reference exactly once"
+            )
+
+    def recycle(self, block: int) -> None:
+        """`release` of a block with which nothing computes: after the last reference it is free at once."""
+        with self._lock:
+            self._check_live(block, "recycle")
+            self._recycle(block)
+
+    def _recycle(self, block: int) -> None:
+        count = self.table[block * RECORD_WORDS + COUNT] - 1
+        self.table[block * RECORD_WORDS + COUNT] = count
+        if not count:
+            self._free(block)
+
+    def safe_point(self) -> None:
+        """Nothing computes with released blocks any more: make them available."""
+        if self.mailbox or self.head[DEFERRED]:
+            with self._lock:
+                self._drain()
+
+    def _drain(self) -> None:
+        head, table, mailbox = self.head, self.table, self.mailbox
+        while mailbox:
+            self._recycle(mailbox.popleft())
+        block = head[DEFERRED]
+        head[DEFERRED] = 0
+        while block:
+            following = table[block * RECORD_WORDS + NEXT]
+            self._free(block)
+            block = following
+
+    def _free(self, block: int) -> None:
+        head, table, at = self.head, self.table, block * RECORD_WORDS
+        kind = table[at + KIND]
+        if kind == EXACT:
+            self._keep_exact(block)
+        else:
+            table[at + NEXT] = head[kind]
+            head[kind] = block
+
+    def empty(self, shape: Sequence[int], dtype: DTypeLike) -> NDArray[Any]:
+        """An uninitialised C-contiguous array; its block is released when the last view goes."""
+        element = np.dtype(dtype)
+        return self.array(shape, element, prod(shape) * element.itemsize)
+
+    def array(self, shape: Sequence[int], dtype: np.dtype[Any], size: int) -> NDArray[Any]:
+        """`empty` for who knows the size in bytes."""
+        block = self.allocate(size)
+        at = block * RECORD_WORDS
+        lease = lease_type(self.table[at + CAPACITY]).from_address(self.table[at])
+        lease.pool = self
+        lease.block = block
+        buffer: Any = lease  # NumPy's type hints do not know ctypes structures
+        try:
+            return np.ndarray(shape, dtype, buffer)
+        except ValueError:  # sizes that overflow beside a size of 0; the lease gives the block back
+            raise PoolError(f"MemoryPool: no array can have the shape {tuple(shape)}") from None
+
+    def trim(self) -> int:
+        """Unmap every mapping without a live or deferred block; returns the bytes given back."""
+        with self._lock:
+            return self._trim()
+
+    def statistics(self) -> PoolStatistics:
+        """Counters since the pool was made, and its present state."""
+        with self._lock:
+            return statistics(self)
+
+    # ---- forks ---------------------------------------------------------------------------------
+
+    def hold(self) -> None:
+        """Take the lock, so that a fork sees a consistent state."""
+        self._lock.acquire()
+
+    def let_go(self) -> None:
+        """Undo `hold`, in the parent and in the child."""
+        self._lock.release()
+
+
+_pools: weakref.WeakSet[MemoryPool] = weakref.WeakSet()
+_held: list[MemoryPool] = []
+
+
+def _before_fork() -> None:
+    _held.extend(_pools)
+    for pool in _held:
+        pool.hold()
+
+
+def _after_fork() -> None:
+    while _held:
+        _held.pop().let_go()
+
+
+os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork)
