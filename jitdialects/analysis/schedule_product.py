@@ -36,6 +36,8 @@ def product_schedule(facts: NestFacts, level: Level) -> Schedule:
     before = (0,) * (rank - 1)
     order = (*range(rank - 2), rank - 1, rank - 2) if tiled and rank > 1 else ()
     jam = (*(1,) * (rank - 2), rows, 1) if rows > 1 else ()
+    # where one vector has all columns, no loop is left that would count them
+    chunk = CHUNK if tiled else max(CHUNK // width, 1)
     return Schedule(
         tile=(*before, width) if tiled else (),
         order=order,
@@ -44,7 +46,7 @@ def product_schedule(facts: NestFacts, level: Level) -> Schedule:
         rest=rest if rows > 1 else 0,
         panel=panel_of(width, facts.element_bytes) if rows > 1 and tiled else 0,
         pack=int(tiled),
-        threads=CHUNK if may_be_shared_out(facts, width, rows) else 0,
+        threads=chunk if may_be_shared_out(facts, width, rows) else 0,
     )
 
 

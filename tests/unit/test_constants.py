@@ -147,7 +147,8 @@ def test_compiled_is_interpreted(name: str) -> None:
 
 
 def test_weights_of_products_are_packed() -> None:
-    jitted = jd.jit(many_rows)
+    wide = floats(20, 300)  # more than one tile on every level
+    jitted = jd.jit(lambda x: jnp.relu(jnp.matmul(x, wide) + floats(300)))
     x = floats(64, 20)
     want = np.asarray(jitted(x))
     warm_up(lambda: jitted(x))
