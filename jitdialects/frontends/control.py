@@ -280,15 +280,16 @@ def run_now(who: str, function: Callable[..., object], *arguments: object) -> ob
     structure = flatten((arguments, keywords), leaves)
     values: list[Argument] = [as_argument(x, who) for x in leaves]
     captured = capture(function, who, structure, values, hoist=True)
-    return captured.run(_vm_for(captured.program), values, as_arrays=True)
+    return captured.run(_vm_for(captured.program, who), values, as_arrays=True)
 
 
-def _vm_for(program: Program) -> VM:
-    """The VM of this program; a new one if it was not seen lately."""
+def _vm_for(program: Program, who: str) -> VM:
+    """The VM of this program; a new one, called `who`, if it was not seen lately."""
     key = program.to_bytes()
     with _lock:
         if key not in _kept:
             _kept[key] = VM(program)
+            _kept[key].name = who
         _kept.move_to_end(key)
         vm = _kept[key]
         if len(_kept) > KEPT_LOOPS:

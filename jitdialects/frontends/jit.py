@@ -34,7 +34,13 @@ from jitdialects.frontends.recorder import (
     weak_dtype,
 )
 from jitdialects.frontends.stages import stage_text
-from jitdialects.frontends.structure import LEAF, Structure, flatten, unflatten
+from jitdialects.frontends.structure import (
+    LEAF,
+    Structure,
+    argument_names,
+    flatten,
+    unflatten,
+)
 from jitdialects.frontends.tracer import TracedValue, Tracer
 from jitdialects.runtime import callables
 from jitdialects.runtime.cache import CacheEntry
@@ -267,7 +273,10 @@ class Jitted(StubCallable, Generic[P, R]):
             if found is None:
                 self._check_call(args, kwargs)
                 captured = capture(self.__wrapped__, self.__name__, structure, arguments)
-                found = self._captures[key] = captured, VM(captured.program, self._policy)
+                vm = VM(captured.program, self._policy)
+                vm.name = self.__name__
+                vm.argument_names = argument_names(self.__wrapped__, structure)
+                found = self._captures[key] = captured, vm
             self._last = found[0]
             if not kwargs and all(map(_is_plain, args)):
                 self._plain[_plain_key(args)] = found

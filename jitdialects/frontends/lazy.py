@@ -401,7 +401,9 @@ class LazyRecorder(Recorder):
             slots = zip(known.dynamic, known.baked, block.integers, strict=True)
             dynamic = [d or b != i for d, b, i in slots]
         program = build_program(block.entries, len(block.parameters), results, dynamic)
-        self._kept[key] = _Compiled(list(block.integers), dynamic, VM(program))
+        vm = VM(program)
+        vm.name = "lazy block"
+        self._kept[key] = _Compiled(list(block.integers), dynamic, vm)
         self._kept.move_to_end(key)
         if len(self._kept) > KEPT_BLOCKS:
             self._kept.popitem(last=False)

@@ -6,7 +6,8 @@ The structure itself is a hashable tuple, so that it can be part of a signature:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import inspect
+from collections.abc import Callable, Iterator
 from typing import Any, TypeAlias, cast
 
 Structure: TypeAlias = tuple[object, ...]
@@ -67,6 +68,24 @@ def leaf_names(structure: Structure) -> list[str]:
     names = _paths(structure)
     flat = structure[0] in ("tuple", "list") and all(n.count("[") == 1 for n in names)
     return [n.strip("[]") for n in names] if flat else [n or "0" for n in names]
+
+
+def argument_names(function: Callable[..., object], structure: Structure) -> list[str]:
+    """What a reader of `function` calls each leaf of a call with this structure of `(args, kwargs)`: `x`,
+    `params['w']`, `rest[0]`."""
+    args, kwargs = cast(tuple[Structure, Structure], structure[1])
+    positional: list[str] = []
+    for parameter in inspect.signature(function).parameters.values():
+        if parameter.kind == parameter.VAR_POSITIONAL:
+            given = len(cast(tuple[Structure, ...], args[1])) - len(positional)
+            positional += [f"{parameter.name}[{k}]" for k in range(given)]
+        elif parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD):
+            positional.append(parameter.name)
+    parts = zip(positional, cast(tuple[Structure, ...], args[1]), strict=False)
+    keywords = zip(
+        cast(tuple[str, ...], kwargs[1]), cast(tuple[Structure, ...], kwargs[2]), strict=True
+    )
+    return [name + path for name, part in (*parts, *keywords) for path in _paths(part)]
 
 
 def _paths(structure: Structure) -> list[str]:

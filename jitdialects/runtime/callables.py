@@ -28,7 +28,8 @@ from jitdialects.runtime.engines.dlopen import DlopenEngine
 from jitdialects.runtime.native import objects
 from jitdialects.runtime.native.call_stub import ENVIRONMENT, RING, SAMPLE, StateLayout
 from jitdialects.runtime.pool import MemoryPool, default_pool
-from jitdialects.runtime.stats import indicators
+from jitdialects.runtime.indicators import indicators
+from jitdialects.runtime.totals import Totals
 from jitdialects.runtime.values import Array
 
 MOST_STUBS = 8
@@ -323,7 +324,7 @@ class _Table:
         waiting = [*self.retired, *(s for s in before if s not in self.stubs)]
         self.retired = []
         for stub in waiting:
-            _count(stub)
+            _count(stub, indicators.now)
             if stub.is_running:
                 self.retired.append(stub)
             else:
@@ -361,20 +362,20 @@ def settle() -> None:
         environment().grow_arena()
 
 
-def _count(stub: Stub) -> None:
+def _count(stub: Stub, into: Totals) -> None:
     calls, seconds = stub.drain()
     if calls:
-        now, reply = indicators.now, stub.entry.kernel.reply
-        now.hits += calls
-        now.operators += calls * reply.operators
-        now.operators_fused += calls * reply.operators_fused
-        now.run_seconds += seconds
+        reply = stub.entry.kernel.reply
+        into.hits += calls
+        into.operators += calls * reply.operators
+        into.operators_fused += calls * reply.operators_fused
+        into.run_seconds += seconds
 
 
-def _count_all() -> None:
+def _count_all(into: Totals) -> None:
     for table in list(_tables.values()):
         for stub in table.stubs:
-            _count(stub)
+            _count(stub, into)
 
 
 indicators.sources.append(_count_all)

@@ -46,7 +46,7 @@ def compile_request(data: bytes, accounted: float | None = None) -> bytes:
     try:
         return _compile(CompileRequest.decode(data), since)
     except (Error, PassFailedException, VerifyException) as error:
-        return encode_error(str(error))
+        return encode_error(str(error), time.thread_time() - since)
 
 
 def _compile(request: CompileRequest, since: float) -> bytes:

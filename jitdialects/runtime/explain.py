@@ -9,7 +9,7 @@ from jitdialects.config import config
 from jitdialects.errors import ArgumentError
 from jitdialects.runtime.cache import CacheEntry
 from jitdialects.runtime.dump import folder_of
-from jitdialects.runtime.stats import indicators
+from jitdialects.runtime.indicators import indicators
 from jitdialects.runtime.vm import VM, FunctionCode, machines
 
 STAGES_SHOWN = 4

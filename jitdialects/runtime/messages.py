@@ -161,7 +161,9 @@ class CompileReply:
         """The reply in `data`; `MessageError` if there is none."""
         meta, blob = _unframe(_REPLY, "compile reply", data)
         if "error" in meta:
-            return CompileReply(error=str(meta["error"]))
+            spent = meta.get("cpu_seconds")
+            seconds = spent if isinstance(spent, float) else 0.0
+            return CompileReply(error=str(meta["error"]), cpu_seconds=seconds)
         try:
             return CompileReply(
                 blob,
@@ -200,6 +202,6 @@ def encode_reply(
     return _frame(_REPLY, facts | {"natives": texts, "stub": stub}, library)
 
 
-def encode_error(sentence: str) -> bytes:
-    """The reply to a request that cannot be served."""
-    return _frame(_REPLY, {"error": sentence}, b"")
+def encode_error(sentence: str, cpu_seconds: float = 0.0) -> bytes:
+    """The reply to a request that cannot be served; trying it took `cpu_seconds`."""
+    return _frame(_REPLY, {"error": sentence, "cpu_seconds": cpu_seconds}, b"")

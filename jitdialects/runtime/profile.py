@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from jitdialects.bytecode.signature import ArgumentType
-from jitdialects.runtime.stats import indicators
+from jitdialects.runtime.indicators import indicators
 from jitdialects.runtime.values import Value, as_integer, shape_of
 
 MAX_SHAPES = 256
@@ -27,6 +27,10 @@ class ShapeHistory:
     )
     """Shapes of all arguments -> number of interpreted calls."""
     others: int = 0
+    missed: dict[tuple[tuple[int, ...], ...], int] = field(
+        default_factory=dict[tuple[tuple[int, ...], ...], int]
+    )
+    """Shapes of all arguments -> number of hot calls that found no code."""
 
     def distinct(self) -> list[tuple[tuple[int, ...], ...]]:
         """The shapes seen so far; a copy, since other threads may add to them."""
@@ -34,11 +38,22 @@ class ShapeHistory:
 
     def add(self, arguments: Sequence[Value]) -> None:
         """Count one call."""
-        shapes = tuple(map(shape_of, arguments))
-        if shapes in self.seen or len(self.seen) < MAX_SHAPES:
-            self.seen[shapes] = self.seen.get(shapes, 0) + 1
-        else:
+        if not _count(self.seen, tuple(map(shape_of, arguments))):
             self.others += 1
+
+    def add_miss(self, arguments: Sequence[Value]) -> None:
+        """Count one hot call that found no code."""
+        _count(self.missed, tuple(map(shape_of, arguments)))
+
+
+def _count(
+    counts: dict[tuple[tuple[int, ...], ...], int], shapes: tuple[tuple[int, ...], ...]
+) -> bool:
+    """Whether there was room for these shapes."""
+    if shapes not in counts and len(counts) >= MAX_SHAPES:
+        return False
+    counts[shapes] = counts.get(shapes, 0) + 1
+    return True
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from jitdialects.runtime import compile_server, dump, float_environment
 from jitdialects.runtime.cache import CacheKey, KernelCache, default_cache
 from jitdialects.runtime.compile_server import CompileServer, default_server
 from jitdialects.runtime.messages import CompileReply
-from jitdialects.runtime.stats import indicators
+from jitdialects.runtime.indicators import indicators
 
 Compile = Callable[[bytes], bytes]
 Request = Callable[[], bytes]
@@ -56,6 +56,11 @@ class CompileService:
     def is_pending(self, key: CacheKey) -> bool:
         """Whether `key` waits or is being compiled."""
         return key in self._pending
+
+    def waiting(self) -> list[CacheKey]:
+        """Keys that wait or are being compiled."""
+        with self._changed:
+            return list(self._pending)
 
     def submit(self, key: CacheKey, request: Request, constants: Sequence[Constant] = ()) -> None:
         """Have `key` compiled, unless it is there, on its way, or known to fail. `request` is called by
@@ -111,17 +116,21 @@ class CompileService:
 
     def _serve(self, key: CacheKey, request: Request, constants: Sequence[Constant]) -> bytes:
         started = time.perf_counter()
-        data = b""
+        data, cpu_seconds = b"", None
         with _Recording(self.failures, key):
             data = self._compile(request())
             reply = CompileReply.decode(data)
+            cpu_seconds = reply.cpu_seconds
             if reply.error is not None:
                 raise CompileError(reply.error)
             self.cache.store(key, reply, constants)
             if reply.stages and config.dump is not None:
                 dump.write(config.dump, key, reply)
-            if self._counted:
-                indicators.add_compile(time.perf_counter() - started, reply.cpu_seconds)
+        if self._counted:
+            seconds = time.perf_counter() - started
+            # of a compiler that gave no answer only this is known
+            cpu_seconds = seconds if cpu_seconds is None else cpu_seconds
+            indicators.add_compile(seconds, cpu_seconds, failed=key in self.failures)
         self.compiles += 1
         return data
 

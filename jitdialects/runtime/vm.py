@@ -34,7 +34,7 @@ from jitdialects.runtime.pool import MemoryPool, default_pool
 from jitdialects.runtime.profile import Miss, Profile, ShapeHistory
 from jitdialects.runtime.service import CompileService, default_service
 from jitdialects.runtime.shape_policies import ShapeCase
-from jitdialects.runtime.stats import indicators
+from jitdialects.runtime.indicators import indicators
 from jitdialects.runtime.tier0 import Site
 from jitdialects.runtime.values import (
     Array,
@@ -76,6 +76,10 @@ class VM:
         self.pool = default_pool if pool is None else pool
         self.service = default_service if service is None else service
         self.functions = {f.name: FunctionCode(program, f) for f in program.functions}
+        self.name = ""
+        """What people call the program: for `explain` and the views."""
+        self.argument_names: Sequence[str] = ()
+        """What they call the arguments of the first function."""
         self._constants = tuple(map(from_constant, program.constants))
         _machines.add(self)
 
@@ -176,6 +180,7 @@ class VM:
 
     def _miss(self, code: FunctionCode, values: Sequence[Value]) -> None:
         history = code.history(values)
+        history.add_miss(values)
         code.profile.missed += 1
         code.profile.last_miss = Miss.of(history.types, values)
         indicators.now.misses += 1

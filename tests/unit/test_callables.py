@@ -17,10 +17,10 @@ import jitdialects as jd
 import jitdialects.numpy as jnp
 from jitdialects.frontends.jit import Jitted
 from jitdialects.runtime.callables import StubCallable
+from jitdialects.runtime.indicators import indicators
 from jitdialects.runtime.native import objects
 from jitdialects.runtime.native.call_stub import KEEP_BYTES, RING
 from jitdialects.runtime.pool import default_pool
-from jitdialects.runtime.stats import indicators
 
 F32 = np.float32
 

@@ -18,6 +18,7 @@ from jitdialects.config import config
 from jitdialects.runtime.cache import CacheKey
 from jitdialects.runtime.dump import signature_slug
 from jitdialects.runtime.explain import explain
+from jitdialects.runtime.indicators import indicators
 from jitdialects.runtime.messages import (
     CompileReply,
     CompileRequest,
@@ -28,7 +29,7 @@ from jitdialects.runtime.messages import (
 )
 from jitdialects.runtime.policy import Policy
 from jitdialects.runtime.service import default_service
-from jitdialects.runtime.stats import Indicators, indicators, stats
+from jitdialects.runtime.stats import stats
 from jitdialects.runtime.vm import VM
 from jitdialects.testing.fake_compiler import FakeCompiler, fake_service
 
@@ -268,17 +269,6 @@ def test_stats_have_the_indicators() -> None:
     assert found["pool"]["requests"] > 0
     row = next(r for r in found["blocks"] if r.get("served") == 4)
     assert (row["function"], row["executions"]) == ("main", 2)
-
-
-def test_the_sliding_minute_forgets() -> None:
-    counters = Indicators()
-    second = counters._second
-    counters.now.hits = 5
-    counters.add_run(second + 1, 0.5)
-    counters.now.misses = 5
-    counters.add_run(second + 60, 0.0)
-    assert counters._past.hits == 5
-    assert counters._past.misses == 0
 
 
 def test_importing_the_vm_imports_no_compiler() -> None:
