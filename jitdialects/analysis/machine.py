@@ -12,7 +12,7 @@ class Level:
     lanes    4-byte elements in a vector register
     rows     of the register tile of a product, at most; `rest`: of the tile for what such tiles leave over
     vectors  of the register tile; `row_vectors`: if it has one row, when loading is what takes the time
-    unroll   steps of a chain of FMA per iteration
+    fma      whether it is one instruction; else a step of an elementary function is a call for each lane
     """
 
     lanes: int
@@ -20,14 +20,14 @@ class Level:
     rest: int
     vectors: int
     row_vectors: int
-    unroll: int
+    fma: bool
 
 
 LEVELS = {
-    "x86-64-v1": Level(4, 2, 0, 1, 4, 0),
-    "x86-64-v2": Level(4, 2, 0, 1, 4, 0),
-    "x86-64-v3": Level(8, 6, 4, 2, 8, 4),
-    "x86-64-v4": Level(16, 8, 4, 2, 16, 4),
+    "x86-64-v1": Level(4, 2, 0, 1, 4, fma=False),
+    "x86-64-v2": Level(4, 2, 0, 1, 4, fma=False),
+    "x86-64-v3": Level(8, 6, 4, 2, 8, fma=True),
+    "x86-64-v4": Level(16, 8, 4, 2, 16, fma=True),
 }
 
 

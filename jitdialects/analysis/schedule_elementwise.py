@@ -46,8 +46,8 @@ def elementwise_schedule(facts: NestFacts, level: Level) -> Schedule:
 
 
 def chains(facts: NestFacts, level: Level) -> int:
-    """Registers that one vector takes. Without FMA, a step is a call for each lane."""
-    return CHAINS.get(facts.element_bytes, 1) if facts.functions and level.unroll else 1
+    """Registers that one vector takes."""
+    return CHAINS.get(facts.element_bytes, 1) if facts.functions and level.fma else 1
 
 
 def may_be_worth_streaming(facts: NestFacts, width: int) -> bool:

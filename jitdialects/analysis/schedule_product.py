@@ -1,4 +1,4 @@
-"""Schedules of products: the register tile, and the chain of FMA inside."""
+"""Schedules of products: the register tile."""
 
 from __future__ import annotations
 
@@ -14,13 +14,6 @@ WORTH_A_TILE = 40
 """A second tile is compiled for if it saves more than one row in so many."""
 CHUNK = 1 << 19
 """Multiplications that are worth another thread: about 15 us."""
-CHAIN_BODY = 8
-"""Operations in the body of a chain, at most."""
-
-
-def is_chain(facts: NestFacts) -> bool:
-    """A short sequence of steps that read what others made: the products along k of a matmul."""
-    return not facts.encloses_loops and facts.streams > 1 and facts.operations <= CHAIN_BODY
 
 
 def product_schedule(facts: NestFacts, level: Level) -> Schedule:

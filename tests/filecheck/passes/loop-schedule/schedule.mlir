@@ -75,7 +75,7 @@ func.func @lanes_of_a_sum(%x: f32, %lanes: memref<32xf32>) {
 
 // CHECK-LABEL: func.func @matmul
 // CHECK:         kinds [parallel, parallel] schedule <tile = [0, 16], order = [1, 0], vector = 16, jam = [6, 1], rest = 4{{.*}}> {
-// CHECK:         kinds [reduction] schedule <unroll = 4> {
+// CHECK:         kinds [reduction] {
 // V4-LABEL:    func.func @matmul
 // V4:            kinds [parallel, parallel] schedule <tile = [0, 32], order = [1, 0], vector = 32, jam = [8, 1], rest = 4{{.*}}> {
 func.func @matmul(%A: memref<?x?xf32>, %B: memref<?x?xf32>, %C: memref<?x?xf32>, %m: index, %n: index, %K: index) {
@@ -129,7 +129,7 @@ func.func @do_not_vectorise_strided_elements(%x: memref<?xf32, strided<[?], offs
 }
 
 // CHECK-LABEL: func.func @do_not_vectorise_reductions
-// CHECK:         kinds [reduction] schedule <unroll = 4> {
+// CHECK:         kinds [reduction] {
 func.func @do_not_vectorise_reductions(%x: memref<?xf32>, %y: memref<?xf32>, %n: index) {
   %c0 = arith.constant 0 : index
   loop.nest (%i) = (%c0) to (%n) step (1) kinds [reduction] {
