@@ -113,17 +113,20 @@ class KernelCache:
         """Another thread of the parent may have held the lock."""
         self._lock = threading.Lock()
 
-    def explain(self, key: CacheKey, values: Sequence[int | None] = ()) -> str:
+    def explain(
+        self, key: CacheKey, values: Sequence[int | None] = (), names: Sequence[str] = ()
+    ) -> str:
         """Why a call of the exact signature in `key` finds no code: what differs, entry by entry.
 
-        `values`: the integer scalars among its arguments, None for the others.
+        `values`: the integer scalars among its arguments, None for the others; `names`: what people call
+        the arguments.
         """
         lines: list[str] = []
         for entry in self:
             if entry.key.fingerprint != key.fingerprint:
                 continue
             found = list(_field_differences(key, entry.key))
-            found += differences(entry.kernel, parse(key.signature), values)
+            found += differences(entry.kernel, parse(key.signature), values, names)
             lines.append(f"{entry.key.signature}: {'; '.join(found) or 'fits now'}")
         if not lines:
             return f"no entry for this bytecode (fingerprint {key.fingerprint[:8]})"

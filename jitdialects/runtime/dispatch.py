@@ -262,19 +262,24 @@ def _emit_call(source: _Source, arena: Dim, parallel: bool) -> None:
 
 
 def differences(
-    kernel: Kernel, signature: Signature, values: Sequence[int | None]
+    kernel: Kernel,
+    signature: Signature,
+    values: Sequence[int | None] = (),
+    names: Sequence[str] = (),
 ) -> Iterator[str]:
     """What keeps a call of the exact `signature` from using `kernel`; nothing if it fits.
 
-    `values` are the integer scalars among the arguments, which guards may speak of.
+    `values` are the integer scalars among the arguments, which guards may speak of; `names` is what people
+    call the arguments.
     """
     entry = kernel.signature.arguments
     if len(entry) != len(signature.arguments):
         yield f"{len(signature.arguments)} argument(s), entry has {len(entry)}"
         return
     bound = {f"s{p}": v for p, v in enumerate(values) if v is not None}
+    places: dict[str, str] = {}
     for position, (have, want) in enumerate(zip(signature.arguments, entry, strict=True)):
-        where = f"argument {position}"
+        where = names[position] if position < len(names) else f"argument {position}"
         if have.dtype != want.dtype:
             yield f"dtype of {where}: {have.dtype}, entry has {want.dtype}"
         elif len(have.shape) != len(want.shape):
@@ -282,24 +287,46 @@ def differences(
         elif have.strided != want.strided:
             yield f"layout of {where}: {_layout(have)}, entry has {_layout(want)}"
         else:
-            yield from _size_differences(where, have.shape, want.shape, bound)
-    for relation, left, right in kernel.reply.guards:
-        if dims.symbols_of(left) | dims.symbols_of(right) <= set(bound):
-            x, y = dims.evaluate(left, bound), dims.evaluate(right, bound)
-            if not (x == y if relation == "==" else x <= y):
-                yield f"guard {left} {relation} {right} does not hold: {x}, {y}"
+            yield from _size_differences(where, have.shape, want.shape, bound, places)
+    yield from _guard_differences(kernel.reply.guards, bound, places)
 
 
 def _layout(argument: ArgumentType) -> str:
     return "strided" if argument.strided else "contiguous"
 
 
-def _size_differences(where: str, have: Shape, want: Shape, bound: dict[str, int]) -> Iterator[str]:
+def _size_differences(
+    where: str, have: Shape, want: Shape, bound: dict[str, int], places: dict[str, str]
+) -> Iterator[str]:
     for axis, (size, entry) in enumerate(zip(have, want, strict=True)):
         assert isinstance(size, int)
         if not isinstance(entry, int):
+            places.setdefault(str(entry), f"dim {axis} of {where}")
             known = bound.setdefault(str(entry), size)
             if known != size:
                 yield f"dim {axis} of {where}: {size}, entry has {entry} = {known}"
         elif size != entry:
             yield f"dim {axis} of {where}: {size}, entry has {entry}"
+
+
+def _guard_differences(
+    guards: Sequence[tuple[str, Dim, Dim]], bound: dict[str, int], places: dict[str, str]
+) -> Iterator[str]:
+    """Guards that do not hold; those that bound one size by numbers are told as its class."""
+    classes: dict[str, tuple[int | None, int | None]] = {}
+    for relation, left, right in guards:
+        name = str(right if isinstance(left, int) else left)
+        low, high = classes.get(name, (None, None))
+        if relation == "<=" and name in places and isinstance(left, int):
+            classes[name] = (left if low is None else max(low, left)), high
+        elif relation == "<=" and name in places and isinstance(right, int):
+            classes[name] = low, (right if high is None else min(high, right))
+        elif dims.symbols_of(left) | dims.symbols_of(right) <= set(bound):
+            x, y = dims.evaluate(left, bound), dims.evaluate(right, bound)
+            if not (x == y if relation == "==" else x <= y):
+                yield f"guard {left} {relation} {right} does not hold: {x}, {y}"
+    for name, (low, high) in classes.items():
+        size = bound[name]
+        if (low is not None and size < low) or (high is not None and size > high):
+            outside = f"{low} and up" if high is None else f"{low or 0}-{high}"
+            yield f"{places[name]}: {size} is outside class {outside}"

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
-from jitdialects.bytecode.signature import Signature
+from jitdialects.bytecode.signature import ArgumentType, Signature
 from jitdialects.config import config
 from jitdialects.errors import ArgumentError
 from jitdialects.runtime.cache import CacheEntry
+from jitdialects.runtime.dispatch import differences
 from jitdialects.runtime.dump import folder_of
 from jitdialects.runtime.indicators import indicators
 from jitdialects.runtime.vm import VM, FunctionCode, machines
 
 STAGES_SHOWN = 4
+MISSES_SHOWN = 5
+NOT_MERGED = "is not merged with"
+"""In what `tssa-fuse` says about a fusion that one of its judges refused."""
 
 
 def explain(target: object = None) -> str:
@@ -25,7 +30,8 @@ def explain(target: object = None) -> str:
     else:
         chosen = _machines_of(target)
     indicators.collect()
-    lines = [line for vm in chosen for line in _machine(vm)]
+    lines = [f"alarm: {alarm.text}; {alarm.advice}" for alarm in indicators.check()]
+    lines += [line for vm in chosen for line in _machine(vm)]
     return "\n".join(lines) or "nothing has run yet"
 
 
@@ -39,50 +45,145 @@ def _machines_of(target: object) -> list[VM]:
 
 
 def _machine(vm: VM) -> Iterator[str]:
+    """Short lines first: what was compiled, what was not and why; then the details of each entry."""
     for name, code in vm.functions.items():
         profile = code.profile
         blocks = zip(code.function.blocks, profile.counts, strict=True)
         counts = ", ".join(f"{block.name} {count}" for block, count in blocks)
         heat = "hot" if vm.policy.is_hot(profile) else "below the threshold"
-        yield f"@{name} ({code.fingerprint[:8]}): {heat}; interpreted blocks: {counts}"
+        known = f"{title(vm, name)}: " if vm.name else ""
+        yield f"{known}@{name} ({code.fingerprint[:8]}): {heat}; interpreted blocks: {counts}"
         yield f"  calls: {profile.served} compiled, {profile.missed} hot but interpreted"
         yield from _entries(vm, code)
-        yield from _last_miss(vm, code)
+        yield from _misses(vm, code)
+        for entry in _compiled(vm, code):
+            yield from _details(entry)
+
+
+def _compiled(vm: VM, code: FunctionCode) -> list[CacheEntry]:
+    found = map(vm.service.cache.find, list(code.keys))  # other threads may add to them
+    return [entry for entry in found if entry is not None]
 
 
 def _entries(vm: VM, code: FunctionCode) -> Iterator[str]:
-    for key in list(code.keys):  # other threads may add to them
-        entry = vm.service.cache.find(key)
-        if entry is not None:
-            yield from _entry(entry)
-        elif key in vm.service.failures:
+    for entry in _compiled(vm, code):
+        reply, key = entry.kernel.reply, entry.key
+        yield f"  compiled: {key.signature} for {key.features}, version {entry.version}"
+        yield (
+            f"    {entry.hits} call(s); {reply.operators_fused} of {reply.operators} operators fused; "
+            f"{sum(reply.milliseconds.values()):.1f} ms"
+        )
+    for key in list(code.keys):
+        if key in vm.service.failures:
             yield f"  not compiled: {key.signature}: {vm.service.failures[key]}"
         elif vm.service.is_pending(key):
             yield f"  being compiled: {key.signature}"
 
 
-def _entry(entry: CacheEntry) -> Iterator[str]:
+def _details(entry: CacheEntry) -> Iterator[str]:
     reply = entry.kernel.reply
-    slowest = sorted(reply.milliseconds.items(), key=lambda item: -item[1])[:STAGES_SHOWN]
-    stages = ", ".join(f"{name} {time:.1f}" for name, time in slowest)
-    yield f"  compiled: {entry.key.signature} for {entry.key.features}, version {entry.version}"
-    yield f"    {entry.hits} call(s); {reply.operators_fused} of {reply.operators} operators fused"
-    yield f"    {sum(reply.milliseconds.values()):.1f} ms ({stages})"
+    yield f"  details of {entry.key.signature}"
     if reply.stages and config.dump is not None:
         yield f"    stages in {folder_of(config.dump, entry.key)}"
+    slowest = sorted(reply.milliseconds.items(), key=lambda item: -item[1])[:STAGES_SHOWN]
+    yield f"    milliseconds: {', '.join(f'{name} {time:.1f}' for name, time in slowest)}"
     for relation, left, right in reply.guards:
         yield f"    guard: {left} {relation} {right}"
     for schedule in reply.schedules:
-        yield f"    nest {schedule}"
+        if not schedule.partition(":")[2].startswith("  ("):  # a nest that stays as it is
+            yield f"    nest {schedule}"
     for remark in reply.remarks:
-        yield f"    remark: {remark}"
+        kind = "fusion refused" if NOT_MERGED in remark else "remark"
+        yield f"    {kind}: {remark}"
 
 
-def _last_miss(vm: VM, code: FunctionCode) -> Iterator[str]:
-    miss = code.profile.last_miss
-    if miss is None:
-        return
-    signature = Signature(code.function.name, miss.types)
-    yield f"  last hot call without code: {signature}"
-    for line in vm.service.cache.explain(vm.key(code, signature), miss.values).splitlines():
-        yield f"    {line}"
+def _misses(vm: VM, code: FunctionCode) -> Iterator[str]:
+    for miss in misses(vm, code)[:MISSES_SHOWN]:
+        others = f" and {miss.signatures - 1} more" if miss.signatures > 1 else ""
+        yield f"  {miss.count} call(s) without code: {miss.reason}: {miss.example}{others}"
+    last = code.profile.last_miss
+    if last is not None:
+        signature = Signature(code.function.name, last.types)
+        yield f"  last hot call without code: {signature}"
+        names = names_of(vm, code)
+        for line in vm.service.cache.explain(
+            vm.key(code, signature), last.values, names
+        ).splitlines():
+            yield f"    {line}"
+
+
+# ---- calls, their names, and why they found no code ----------------------------------------------
+
+
+@dataclass(frozen=True)
+class ShapeCount:
+    """Interpreted calls of one exact signature, called as people know it."""
+
+    signature: Signature
+    count: int
+
+
+@dataclass
+class Misses:
+    """Hot calls that found no code for one reason."""
+
+    reason: str
+    example: Signature
+    """One of their signatures."""
+    signatures: int = 0
+    count: int = 0
+
+
+def misses(vm: VM, code: FunctionCode) -> list[Misses]:
+    """Hot calls without code by reason, most frequent first."""
+    found: dict[str, Misses] = {}
+    for miss in shape_counts(vm, code, missed=True):
+        reason = reason_of(vm, code, miss)
+        group = found.setdefault(reason, Misses(reason, miss.signature))
+        group.signatures += 1
+        group.count += miss.count
+    return sorted(found.values(), key=lambda group: -group.count)
+
+
+def title(vm: VM, function: str) -> str:
+    """What to call a function of a machine: a jitted function by its Python name."""
+    if not vm.name:
+        return f"@{function}"
+    return vm.name if function == next(iter(vm.functions)) else f"{vm.name} @{function}"
+
+
+def names_of(vm: VM, code: FunctionCode) -> Sequence[str]:
+    """What people call the arguments of a function, as far as it is known."""
+    return vm.argument_names if code.function.name == next(iter(vm.functions)) else ()
+
+
+def shape_counts(vm: VM, code: FunctionCode, missed: bool) -> Iterator[ShapeCount]:
+    """The exact signatures of interpreted calls, or of hot ones that found no code."""
+    name = title(vm, code.function.name)
+    for history in list(code.profile.histories.values()):
+        counts = history.missed if missed else history.seen
+        for shapes, count in list(counts.items()):
+            pairs = zip(history.types, shapes, strict=True)
+            types = tuple(ArgumentType(t.dtype, shape, t.strided) for t, shape in pairs)
+            yield ShapeCount(Signature(name, types), count)
+
+
+def reason_of(vm: VM, code: FunctionCode, miss: ShapeCount) -> str:
+    """Why such calls found no code, in one sentence: what the nearest entry differs in, or what became of
+    the request."""
+    names, nearest = names_of(vm, code), None
+    for entry in _compiled(vm, code):
+        found = list(differences(entry.kernel, miss.signature, (), names))
+        if nearest is None or len(found) < len(nearest):
+            nearest = found
+    exact = str(Signature(code.function.name, miss.signature.arguments))
+    for key in list(code.keys):
+        if key.signature == exact and key in vm.service.failures:
+            return f"not compiled: {vm.service.failures[key]}"
+        if key.signature == exact and vm.service.is_pending(key):
+            return "being compiled"
+    if nearest is None:
+        waits = any(vm.service.is_pending(key) for key in list(code.keys))
+        failures = [vm.service.failures[k] for k in list(code.keys) if k in vm.service.failures]
+        return "being compiled" if waits else f"not compiled: {failures[0]}" if failures else "no code"
+    return "; ".join(nearest) or "before its code came"

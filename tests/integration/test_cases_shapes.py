@@ -170,7 +170,7 @@ def test_case_4_sizes_of_0_and_1_use_the_general_entry() -> None:
     f(*calls[1])  # hot, without code for this shape: explained in full
     text = jd.explain(f)
     assert "last hot call without code: main(f32[3,3])" in text
-    assert "main(f32[2,2]): dim 0 of argument 0: 3, entry has 2; dim 1 of argument 0: 3" in text
+    assert "main(f32[2,2]): dim 0 of x: 3, entry has 2; dim 1 of x: 3" in text
     agree(f, lambda x: np.sqrt(x) + F32(1), calls, rounds=1)
     assert compiles() - before == 2
 

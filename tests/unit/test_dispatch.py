@@ -364,4 +364,4 @@ def test_explain_says_what_was_compiled_and_why_a_call_missed() -> None:
     assert "remark: a remark" in text
     assert "last hot call without code: main(f32[3,2], f32[1])" in text
     assert "dim 0 of argument 1: 1, entry has 2" in text
-    assert "guard 4 <= n0 does not hold: 4, 3" in text
+    assert "dim 0 of argument 0: 3 is outside class 4 and up" in text
