@@ -9,6 +9,7 @@ import pytest
 
 from jitdialects.errors import PoolError
 from jitdialects.runtime.pool import CLASSES, PAGE, MemoryPool, is_exact, size_class
+from jitdialects.runtime.pool.layout import CAPACITY, RECORD_WORDS, SLAB_BYTES, SLAB_SHARE
 
 
 def test_there_are_21_classes_from_64_bytes_to_64_mebibytes() -> None:
@@ -28,6 +29,33 @@ def test_there_are_21_classes_from_64_bytes_to_64_mebibytes() -> None:
 )
 def test_blocks_are_exact_over_a_quarter_of_waste_or_64_mebibytes(size: int, exact: bool) -> None:
     assert is_exact(size) == exact
+
+
+def test_there_are_11_coarse_classes_each_four_times_the_one_before() -> None:
+    pool = MemoryPool(classes="coarse")
+    capacities = [pool.table[pool.allocate(4**k) * RECORD_WORDS + CAPACITY] for k in range(3, 14)]
+    assert capacities == [4**k for k in range(3, 14)]
+    blocks = [pool.allocate(size) for size in (65, 257, 5000, (3 << 20) + 1)]
+    got = [pool.table[block * RECORD_WORDS + CAPACITY] for block in blocks]
+    assert got == [256, 1024, 2 * PAGE, 4 << 20]  # 5000 would waste more than a quarter of 16384
+    pool.check()
+
+
+def test_another_table_of_classes_is_refused() -> None:
+    with pytest.raises(PoolError, match="classes must be one of fine, coarse, got 'finer'"):
+        MemoryPool(classes="finer")
+
+
+def test_classes_change_while_blocks_of_both_tables_are_in_use() -> None:
+    pool = MemoryPool()
+    fine = pool.allocate(100)
+    pool.state.coarse = 1
+    coarse = pool.allocate(100)
+    pool.recycle(fine)
+    assert pool.allocate(100) not in (fine, coarse)
+    pool.state.coarse = 0
+    assert pool.allocate(100) == fine
+    pool.check()
 
 
 @pytest.mark.parametrize("size", [0, 1, 63, 64, 65, 5000, 9000, 200_000, 700_000, 70 << 20])
@@ -190,6 +218,88 @@ def test_trim_gives_back_slabs_and_mappings_without_live_blocks() -> None:
     found = pool.statistics()
     assert (found.reserved_bytes, found.free_bytes, found.largest_free_bytes) == (0, 0, 0)
     assert pool.allocate(64)
+
+
+@pytest.mark.parametrize("size", [64, 1000, PAGE, 5 * PAGE // 4, 1 << 17])
+def test_pages_that_lie_free_in_slabs_in_use_go_back_and_come_again(size: int) -> None:
+    pool = MemoryPool()
+    blocks = [pool.allocate(size) for _ in range(2 * SLAB_BYTES // size)]
+    kept = blocks[:: len(blocks) // 2]
+    for block in set(blocks) - set(kept):
+        pool.recycle(block)
+    before = pool.statistics()
+    gone = pool.trim()
+    found = pool.statistics()
+    assert found.reserved_bytes == before.reserved_bytes - gone
+    assert gone > before.reserved_bytes - len(kept) * max(PAGE, 2 * size) - SLAB_BYTES
+    pool.check()
+    again = [pool.allocate(size) for _ in range(len(blocks) - len(kept))]
+    assert len({pool.address(b) for b in [*again, *kept]}) == len(blocks)
+    assert pool.statistics().reserved_bytes <= before.reserved_bytes
+    pool.check()
+    for block in [*again, *kept]:
+        pool.recycle(block)
+    pool.trim()
+    assert pool.statistics().reserved_bytes == 0
+    pool.check()
+
+
+def test_pages_of_one_class_serve_smaller_ones() -> None:
+    pool = MemoryPool(limit=SLAB_BYTES * SLAB_SHARE)
+    pages = [pool.allocate(PAGE) for _ in range(SLAB_BYTES // PAGE)]
+    for page in pages[1:]:
+        pool.recycle(page)
+    pool.trim()
+    assert pool.statistics().reserved_bytes == PAGE
+    for _ in range(2 * PAGE // 64):
+        pool.allocate(64)
+    assert pool.statistics().reserved_bytes == 3 * PAGE
+
+
+def test_idle_blocks_go_back_when_the_pool_would_grow_around_them() -> None:
+    """Each size comes once: what is live at a time never exceeds 8 MiB."""
+    pool = MemoryPool()
+    most = 0
+    for step in range(200):
+        block = pool.allocate((8 << 20) - step * 10 * PAGE)
+        most = max(most, pool.statistics().reserved_bytes)
+        pool.recycle(block)
+    assert most <= 12 << 20
+    assert pool.statistics().looks < 100
+    pool.check()
+
+
+def test_blocks_that_were_used_last_stay() -> None:
+    pool = MemoryPool()
+    first, second, third = (pool.allocate(n << 20) for n in (9, 13, 20))
+    for block in (second, third, first):
+        pool.recycle(block)
+        pool.allocate(64)
+    pool.recycle(pool.allocate(27 << 20))  # would be 77 MiB, of which at most 42 were live at once
+    assert pool.allocate(9 << 20) == first
+    assert pool.statistics().reserved_bytes <= 63 << 20
+
+
+def test_repeated_bursts_keep_their_memory() -> None:
+    pool = MemoryPool()
+    for _ in range(5):
+        blocks = [pool.allocate((1 << 20) + n * 3 * PAGE) for n in range(50)]
+        for block in blocks:
+            pool.recycle(block)
+        pool.recycle(pool.allocate(100))
+    assert pool.statistics().fresh_requests == 51
+
+
+def test_a_larger_block_serves_where_nothing_else_is_left() -> None:
+    """pytorch/pytorch#189504 (case 122): no failure while a block that fits lies free."""
+    pool = MemoryPool(limit=PAGE)
+    blocks = [pool.allocate(PAGE // 8) for _ in range(8)]
+    pool.recycle(blocks[3])
+    assert pool.allocate(64) == blocks[3]
+    with pytest.raises(PoolError, match="free blocks: none"):
+        pool.allocate(64)
+    assert pool.statistics().failures == 1
+    pool.check()
 
 
 def test_threads_get_distinct_blocks() -> None:

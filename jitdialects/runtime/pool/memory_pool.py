@@ -14,24 +14,30 @@ from numpy.typing import DTypeLike, NDArray
 
 from jitdialects.errors import PoolError
 from jitdialects.runtime.pool.arrays import lease_type
+from jitdialects.runtime.pool.check import faults
 from jitdialects.runtime.pool.layout import (
     ADDRESS,
     CAPACITY,
-    CLASS_ONLY,
+    COARSE,
     COUNT,
     DEFERRED,
     EXACT,
+    FIRST_MAPPED,
     KIND,
     NEXT,
     RECORD_WORDS,
     REQUESTED,
     REQUESTED_BYTES,
     REQUESTS,
-    is_exact,
-    size_class,
+    STAMP,
+    kind_of,
 )
 from jitdialects.runtime.pool.report import PoolStatistics, statistics
 from jitdialects.runtime.pool.store import Store
+from jitdialects.runtime.pool.system import SYSTEM, Memory
+from jitdialects.runtime.pool.trim import trim
+
+CLASS_TABLES = "fine", "coarse"
 
 
 class MemoryPool(Store):
@@ -41,8 +47,14 @@ class MemoryPool(Store):
     `PoolError` is raised and the pool stays as it was.
     """
 
-    def __init__(self, limit: int | None = None) -> None:
-        super().__init__(limit)
+    def __init__(
+        self, limit: int | None = None, classes: str = "fine", memory: Memory = SYSTEM
+    ) -> None:
+        if classes not in CLASS_TABLES:
+            raise PoolError(
+                f"MemoryPool: classes must be one of {', '.join(CLASS_TABLES)}, got {classes!r}"
+            )
+        super().__init__(limit, classes == "coarse", memory)
         self._lock = threading.Lock()
         self.leave = self.mailbox.append
         """`release` for destructors: at a safe point."""
@@ -54,18 +66,16 @@ class MemoryPool(Store):
         """A block of at least `size` bytes with reference count 1; returns its record number."""
         if size < 0:
             raise PoolError(f"MemoryPool: a request must not be negative, got {size} bytes")
-        kind = EXACT if size > CLASS_ONLY and is_exact(size) else size_class(size)
         with self._lock:
             head, table = self.head, self.table
-            block = self._take_exact(size) if kind == EXACT else head[kind]
+            kind = kind_of(size, head[COARSE])
+            if kind == EXACT:
+                block = self.take_exact(size) or self.fresh(kind, size)
+            elif block := head[kind]:
+                head[kind] = table[block * RECORD_WORDS + NEXT]
+            else:
+                block = self.fresh(kind, size)
             at = block * RECORD_WORDS
-            if not block:
-                block = self._fresh(kind, size)
-                at = block * RECORD_WORDS
-                self.state.fresh_requests += 1
-                self.state.fresh_bytes += size
-            elif kind != EXACT:
-                head[kind] = table[at + NEXT]
             table[at + COUNT] = 1
             table[at + REQUESTED] = size
             head[REQUESTS] += 1
@@ -132,8 +142,10 @@ class MemoryPool(Store):
     def _free(self, block: int) -> None:
         head, table, at = self.head, self.table, block * RECORD_WORDS
         kind = table[at + KIND]
+        if kind >= FIRST_MAPPED:
+            table[at + STAMP] = head[REQUESTS]
         if kind == EXACT:
-            self._keep_exact(block)
+            self.keep_exact(block)
         else:
             table[at + NEXT] = head[kind]
             head[kind] = block
@@ -157,14 +169,21 @@ class MemoryPool(Store):
             raise PoolError(f"MemoryPool: no array can have the shape {tuple(shape)}") from None
 
     def trim(self) -> int:
-        """Unmap every mapping without a live or deferred block; returns the bytes given back."""
+        """Give everything back to the system that no live or deferred block needs; the bytes that were."""
         with self._lock:
-            return self._trim()
+            return trim(self)
 
     def statistics(self) -> PoolStatistics:
         """Counters since the pool was made, and its present state."""
         with self._lock:
             return statistics(self)
+
+    def check(self) -> None:
+        """Walk all lists and records; `PoolError` if they contradict each other. For tests."""
+        with self._lock:
+            found = faults(self)
+        if found:
+            raise PoolError(f"MemoryPool: the state is damaged: {'; '.join(found)}")
 
     # ---- forks ---------------------------------------------------------------------------------
 

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from jitdialects.errors import PoolError
-from jitdialects.runtime.pool.layout import CAPACITY, RECORD_WORDS, REQUESTED
+from jitdialects.runtime.pool.layout import CAPACITY, REQUESTED
 
 if TYPE_CHECKING:
     from jitdialects.runtime.pool.store import Store
+
+MOST_LISTED = 8
+"""Sizes that a message lists."""
 
 
 @dataclass(frozen=True)
@@ -29,6 +35,15 @@ class PoolStatistics:
     largest_free_bytes: int
     deferred_blocks: int
     trims: int
+    looks: int
+    """How often the pool looked for idle memory before it grew."""
+    failures: int
+    """Requests that got a `PoolError`."""
+
+    @property
+    def fresh_requests(self) -> int:
+        """Requests served from pages that were new."""
+        return self.requests - self.reused_requests
 
     @property
     def reuse_rate(self) -> float:
@@ -43,45 +58,58 @@ class PoolStatistics:
 
 def statistics(store: Store) -> PoolStatistics:
     """Counters since the pool was made, and its present state."""
-    state, free, held = store.state, free_blocks(store), store.held()
-    live_bytes = store.total(held, REQUESTED)
+    state, rows, held = store.state, store.rows(), store.held()
+    free = rows[store.free(held), CAPACITY]
+    live_bytes = int(rows[held, REQUESTED].sum())
     return PoolStatistics(
         requests=state.requests,
         reused_requests=state.requests - state.fresh_requests,
         requested_bytes=state.requested_bytes,
         reused_bytes=state.requested_bytes - state.fresh_bytes,
-        live_blocks=len(held),
+        live_blocks=int(held.sum()),
         live_bytes=live_bytes,
         reserved_bytes=state.reserved_bytes,
-        free_bytes=sum(size * count for size, count in free.items()),
-        waste_bytes=store.total(held, CAPACITY) - live_bytes,
-        largest_free_bytes=max(free, default=0),
-        deferred_blocks=len(store.mailbox) + len(store.chain(state.deferred)),
+        free_bytes=int(free.sum()),
+        waste_bytes=int(rows[held, CAPACITY].sum()) - live_bytes,
+        largest_free_bytes=int(free.max(initial=0)),
+        deferred_blocks=waiting(store),
         trims=state.trims,
+        looks=state.looks,
+        failures=state.failures,
     )
 
 
-def free_blocks(store: Store) -> dict[int, int]:
-    """Size of free blocks -> how many there are."""
-    found: dict[int, int] = {}
-    for head in (*store.state.free, store.state.exact):
-        for block in store.chain(head):
-            capacity = store.table[block * RECORD_WORDS + CAPACITY]
-            found[capacity] = found.get(capacity, 0) + 1
-    return found
+def waiting(store: Store) -> int:
+    """Blocks that become free at the next safe point."""
+    return len(store.mailbox) + len(store.chain(store.state.deferred))
 
 
 def exhausted(store: Store, size: int, where: str) -> PoolError:
-    """The error of a request for `size` bytes that cannot be served."""
-    state = store.state
-    free = ", ".join(f"{n} x {b}" for b, n in sorted(free_blocks(store).items())) or "none"
-    waiting = len(store.mailbox) + len(store.chain(state.deferred))
-    held = store.held()
-    advice = "release arrays" + (f" or raise the limit ({state.limit})" if state.limit else "")
-    if waiting:
-        advice = f"call safe_point() to recycle {waiting} released block(s), {advice}"
+    """The error of a request for `size` bytes that cannot be served: what there is, and what would help
+    that was not done yet."""
+    state, rows, held = store.state, store.rows(), store.held()
+    live = int(rows[held, REQUESTED].sum())
+    free = _counted(rows[store.free(held), CAPACITY])
+    advice = ["release arrays"]
+    if late := waiting(store):
+        advice.insert(0, f"call safe_point() to recycle {late} released block(s)")
+    if state.limit:
+        advice.append(f"raise the limit ({state.limit})")
     return PoolError(
-        f"MemoryPool: {size} bytes do not fit {where} (reserved {state.reserved_bytes}, live "
-        f"{store.total(held, REQUESTED)} in {len(held)} block(s), free blocks: "
-        f"{free}); {advice}"
+        f"MemoryPool: {size} bytes do not fit {where} (reserved {state.reserved_bytes}, live {live} in "
+        f"{int(held.sum())} block(s): {_counted(rows[held, REQUESTED])}, free blocks: {free}); "
+        f"{_joined(advice)}"
     )
+
+
+def _joined(advice: list[str]) -> str:
+    *first, last = advice
+    return f"{', '.join(first)} or {last}" if first else last
+
+
+def _counted(sizes: NDArray[Any]) -> str:
+    """Sizes as `2 x 4096, 1 x 64`, largest first."""
+    found, counts = np.unique(sizes, return_counts=True)
+    pairs = list(zip(counts.tolist(), found.tolist(), strict=True))[::-1]
+    text = ", ".join(f"{n} x {size}" for n, size in pairs[:MOST_LISTED]) or "none"
+    return text + (f" and {len(pairs) - MOST_LISTED} more sizes" * (len(pairs) > MOST_LISTED))

@@ -1,10 +1,12 @@
-"""Where the blocks of a pool come from and go to: slabs, mappings, lists of free blocks.
+"""Where the blocks of a pool come from: slabs, mappings, lists of free blocks.
 
-- *classes*: powers of two from 2**6 to 2**26 bytes, one free list each. Blocks of up to half a slab are
-  cut from slabs of 256 KiB, larger ones are mapped one by one.
+- *classes*: powers of two from 2**6 to 2**26 bytes (or every second of them, the coarse classes), one free
+  list each. Blocks of up to half a slab are cut from slabs of 256 KiB, larger ones are mapped one by one.
 - *exact*: a request that would waste more than a quarter of its class block, or that is larger than
   2**26, gets a mapping of its own, rounded to pages (where that is indeed smaller). After release it
   waits in a list sorted by size; a request takes the smallest that fits if at most a quarter is wasted.
+
+Memory goes back to the system in `trim`.
 """
 
 from __future__ import annotations
@@ -13,7 +15,10 @@ import ctypes
 import mmap
 import weakref
 from collections import deque
-from typing import cast
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
 
 from jitdialects.errors import PoolError
 from jitdialects.runtime.pool.layout import (
@@ -22,58 +27,118 @@ from jitdialects.runtime.pool.layout import (
     CLASSES,
     COUNT,
     EXACT,
+    EXACT_BINS,
+    EXACT_LISTS,
+    FIRST_MAPPED,
     IS_SLAB,
     KIND,
     MAX_RECORDS,
     NEXT,
+    PAGE,
+    PAGE_CLASS,
     RECORD_WORDS,
     SLAB,
     SLAB_BYTES,
     SLAB_SHARE,
     SMALLEST,
+    SPAN,
     UNUSED,
     PoolState,
+    exact_bin,
+    exact_search,
     page_rounded,
+    size_class,
 )
 from jitdialects.runtime.pool.report import exhausted
-from jitdialects.runtime.pool.system import MAP_FLAGS, MAP_NORESERVE, map_memory, unmap
+from jitdialects.runtime.pool.system import MAP_FLAGS, MAP_NORESERVE, Memory
+from jitdialects.runtime.pool.trim import look, trim
+
+_BLOCKS_OF_A_PAGE = PAGE >> SMALLEST
 
 
 class Store:
     """The native state of one pool. Whoever calls a method holds the pool's lock."""
 
-    def __init__(self, limit: int | None) -> None:
+    def __init__(self, limit: int | None, coarse: bool, memory: Memory) -> None:
         if limit is not None and (not isinstance(cast(object, limit), int) or limit < 1):
             raise PoolError(
                 f"MemoryPool: limit must be at least 1 byte, got {limit!r}; None is no limit"
             )
         head = -(-ctypes.sizeof(PoolState) // 64) * 64
         flags = MAP_FLAGS | MAP_NORESERVE
-        self._memory = mmap.mmap(-1, head + MAX_RECORDS * RECORD_WORDS * 8, flags)
-        self.state = PoolState.from_buffer(self._memory)
-        self.head: memoryview[int] = memoryview(self._memory)[:head].cast("Q")
-        self.table: memoryview[int] = memoryview(self._memory)[head:].cast("Q")
+        self._native = mmap.mmap(-1, head + MAX_RECORDS * RECORD_WORDS * 8, flags)
+        self.state = PoolState.from_buffer(self._native)
+        self.head: memoryview[int] = memoryview(self._native)[:head].cast("Q")
+        self.table: memoryview[int] = memoryview(self._native)[head:].cast("Q")
+        words = np.frombuffer(self._native, np.uint64, offset=head)
+        self._rows: NDArray[Any] = words.reshape(MAX_RECORDS, RECORD_WORDS)
         self.state.records = 1
         self.state.limit = limit or 0
+        self.state.coarse = int(coarse)
+        self.memory = memory
         self.mailbox: deque[int] = deque()
         """Blocks that destructors gave back, which run anywhere, also inside the lock."""
-        weakref.finalize(self, _unmap_all, self.table, self.state).atexit = False
+        weakref.finalize(self, _unmap_all, self.table, self.state, memory).atexit = False
 
-    def _fresh(self, kind: int, size: int) -> int:
-        """A record with memory that was never used; raises before anything is changed."""
+    # ---- fresh memory --------------------------------------------------------------------------
+
+    def fresh(self, kind: int, size: int) -> int:
+        """A record for `size` bytes where no free block of its kind is left; raises before anything is
+        changed, but for what was given back to the system."""
+        state = self.state
+        if not state.spare and state.records + _BLOCKS_OF_A_PAGE >= MAX_RECORDS:
+            raise PoolError(f"MemoryPool: more than {MAX_RECORDS} blocks; release some or trim()")
         capacity = page_rounded(size) if kind == EXACT else 1 << (kind + SMALLEST)
-        if kind == EXACT or 2 * capacity > SLAB_BYTES:
-            return self._mapped(kind, capacity, size)
+        try:
+            if kind >= FIRST_MAPPED:
+                block = self._mapped(kind, capacity, size)
+            else:
+                block = self._cut(kind, capacity, size)
+        except PoolError:
+            block = self._larger(size)
+            if block:
+                return block
+            state.failures += 1
+            raise
+        state.fresh_requests += 1
+        state.fresh_bytes += size
+        return block
+
+    def _cut(self, kind: int, capacity: int, size: int) -> int:
+        """A block of a slab."""
         state, table = self.state, self.table
         slab: int = state.slab[kind]
         if not slab or state.bump[kind] + capacity > table[slab * RECORD_WORDS + CAPACITY]:
-            slab = state.slab[kind] = self._mapped(IS_SLAB, self._slab_bytes(capacity), size)
-            state.bump[kind] = 0
+            if state.spans[max(kind, PAGE_CLASS)]:
+                return self._regained(kind, capacity, size)
+            slab = self._mapped(IS_SLAB, self._slab_bytes(capacity), size)
+            state.slab[kind], state.bump[kind] = slab, 0
         address: int = table[slab * RECORD_WORDS + ADDRESS] + state.bump[kind]
         block = self._record(address, capacity, kind)
         table[block * RECORD_WORDS + SLAB] = slab
         state.bump[kind] += capacity
         return block
+
+    def _regained(self, kind: int, capacity: int, size: int) -> int:
+        """A block in pages that had been given back."""
+        state, table = self.state, self.table
+        place = max(kind, PAGE_CLASS)
+        room = 1 << (place + SMALLEST)
+        self._make_room(room, size)
+        span: int = state.spans[place]
+        if not span:  # making room unmapped its slab
+            return self._cut(kind, capacity, size)
+        at = span * RECORD_WORDS
+        state.spans[place] = table[at + NEXT]
+        state.reserved_bytes += room
+        address, slab = table[at + ADDRESS], table[at + SLAB]
+        table[at + KIND], table[at + CAPACITY] = kind, capacity
+        for offset in range(capacity, room, capacity):
+            block = self._record(address + offset, capacity, kind)
+            table[block * RECORD_WORDS + SLAB] = slab
+            table[block * RECORD_WORDS + NEXT] = state.free[kind]
+            state.free[kind] = block
+        return span
 
     def _slab_bytes(self, capacity: int) -> int:
         """Smaller under a small limit: one slab per class must leave room for the others."""
@@ -81,27 +146,40 @@ class Store:
         return max(page_rounded(capacity), page_rounded(min(share, SLAB_BYTES)))
 
     def _mapped(self, kind: int, capacity: int, size: int) -> int:
-        state = self.state
-        if state.limit and state.reserved_bytes + capacity > state.limit:
-            self._trim()
-            if state.reserved_bytes + capacity > state.limit:
-                raise exhausted(self, size, f"within the limit of {state.limit} bytes")
-        address = map_memory(capacity)
+        self._make_room(capacity, size)
+        address = self.memory.map(capacity)
         if address is None:
-            self._trim()
-            address = map_memory(capacity)
+            trim(self)
+            address = self.memory.map(capacity)
         if address is None:
             raise exhausted(self, size, "in the memory that the system gives")
-        state.reserved_bytes += capacity
+        self.state.reserved_bytes += capacity
         return self._record(address, capacity, kind)
+
+    def _make_room(self, capacity: int, size: int) -> None:
+        """Whatever must go before `capacity` bytes more may be had goes; `PoolError` if that is not enough."""
+        state = self.state
+        if state.reserved_bytes + capacity > state.grow_until:
+            look(self, capacity)
+        if state.limit and state.reserved_bytes + capacity > state.limit:
+            trim(self)
+            if state.reserved_bytes + capacity > state.limit:
+                raise exhausted(self, size, f"within the limit of {state.limit} bytes")
+
+    def _larger(self, size: int) -> int:
+        """Where nothing more can be had: a free block that is larger than it should be, or 0."""
+        for kind in range(size_class(size), CLASSES):
+            block: int = self.state.free[kind]
+            if block:
+                self.state.free[kind] = self.table[block * RECORD_WORDS + NEXT]
+                return block
+        return 0
 
     def _record(self, address: int, capacity: int, kind: int) -> int:
         state, table = self.state, self.table
         block = state.spare
         if block:
             state.spare = table[block * RECORD_WORDS + NEXT]
-        elif state.records == MAX_RECORDS:
-            raise PoolError(f"MemoryPool: more than {MAX_RECORDS} blocks; release some or trim()")
         else:
             block = state.records
             state.records += 1
@@ -111,65 +189,52 @@ class Store:
         table[at + ADDRESS], table[at + CAPACITY], table[at + KIND] = address, capacity, kind
         return block
 
-    def _take_exact(self, size: int) -> int:
-        """The smallest released exact block for `size`, unlinked, if at most a quarter is wasted."""
-        state, table, wanted = self.state, self.table, page_rounded(size)
-        previous, block = 0, int(state.exact)
-        while block and table[block * RECORD_WORDS + CAPACITY] < wanted:
-            previous, block = block, table[block * RECORD_WORDS + NEXT]
-        if not block or 4 * wanted < 3 * table[block * RECORD_WORDS + CAPACITY]:
-            return 0
-        self._link_exact(previous, table[block * RECORD_WORDS + NEXT])
-        return block
-
-    def _keep_exact(self, block: int) -> None:
-        state, table = self.state, self.table
-        capacity = table[block * RECORD_WORDS + CAPACITY]
-        previous, following = 0, int(state.exact)
-        while following and table[following * RECORD_WORDS + CAPACITY] < capacity:
-            previous, following = following, table[following * RECORD_WORDS + NEXT]
-        table[block * RECORD_WORDS + NEXT] = following
-        self._link_exact(previous, block)
-
-    def _link_exact(self, previous: int, block: int) -> None:
-        if previous:
-            self.table[previous * RECORD_WORDS + NEXT] = block
-        else:
-            self.state.exact = block
-
-    def _trim(self) -> int:
-        state, table = self.state, self.table
-        before = state.reserved_bytes
-        in_use = {table[block * RECORD_WORDS + SLAB] for block in self.held()} - {0}
-        for kind in range(CLASSES):
-            kept = 0
-            for block in self.chain(state.free[kind]):
-                if table[block * RECORD_WORDS + SLAB] in in_use:
-                    table[block * RECORD_WORDS + NEXT] = kept
-                    kept = block
-                else:
-                    self._discard(block)
-            state.free[kind] = kept
-            if state.slab[kind] not in in_use:
-                state.slab[kind] = 0
-        for block in self.chain(state.exact):
-            self._discard(block)
-        state.exact = 0
-        for block in range(1, state.records):
-            if table[block * RECORD_WORDS + KIND] == IS_SLAB and block not in in_use:
-                self._discard(block)
-        state.trims += 1
-        return before - state.reserved_bytes
-
-    def _discard(self, block: int) -> None:
+    def discard(self, block: int) -> None:
         """Unmap the block, unless its slab is mapped for it, and make the record a spare one."""
         state, table, at = self.state, self.table, block * RECORD_WORDS
         if not table[at + SLAB]:
-            unmap(table[at + ADDRESS], table[at + CAPACITY])
+            self.memory.unmap(table[at + ADDRESS], table[at + CAPACITY])
             state.reserved_bytes -= table[at + CAPACITY]
         table[at + KIND] = UNUSED
         table[at + NEXT] = state.spare
         state.spare = block
+
+    # ---- exact blocks --------------------------------------------------------------------------
+
+    def take_exact(self, size: int) -> int:
+        """The smallest released exact block for `size`, unlinked, if at most a quarter is wasted."""
+        wanted, most, first, last = exact_search(size)
+        head, table = self.head, self.table
+        for place in range(first, last):
+            previous, block = 0, head[place]
+            while block and table[block * RECORD_WORDS + CAPACITY] < wanted:
+                previous, block = block, table[block * RECORD_WORDS + NEXT]
+            if block:
+                if table[block * RECORD_WORDS + CAPACITY] > most:
+                    return 0
+                following = table[block * RECORD_WORDS + NEXT]
+                if previous:
+                    table[previous * RECORD_WORDS + NEXT] = following
+                else:
+                    head[place] = following
+                return block
+        return 0
+
+    def keep_exact(self, block: int) -> None:
+        """Put a released exact block into its list."""
+        head, table = self.head, self.table
+        capacity = table[block * RECORD_WORDS + CAPACITY]
+        place = EXACT_LISTS + exact_bin(capacity)
+        previous, following = 0, head[place]
+        while following and table[following * RECORD_WORDS + CAPACITY] < capacity:
+            previous, following = following, table[following * RECORD_WORDS + NEXT]
+        table[block * RECORD_WORDS + NEXT] = following
+        if previous:
+            table[previous * RECORD_WORDS + NEXT] = block
+        else:
+            head[place] = block
+
+    # ---- walks ---------------------------------------------------------------------------------
 
     def chain(self, block: int) -> list[int]:
         """The records of the list that begins at `block`."""
@@ -179,19 +244,29 @@ class Store:
             block = self.table[block * RECORD_WORDS + NEXT]
         return out
 
-    def held(self) -> list[int]:
-        """The blocks that are live or deferred."""
-        table = self.table
-        live = (b for b in range(1, self.state.records) if table[b * RECORD_WORDS + COUNT])
-        return [*live, *self.chain(self.state.deferred)]
+    def rows(self) -> NDArray[Any]:
+        """All records that were ever used, one a row; number 0 is no record."""
+        return self._rows[: self.state.records]
 
-    def total(self, blocks: list[int], word: int) -> int:
-        """The sum of a word over records."""
-        return sum(self.table[block * RECORD_WORDS + word] for block in blocks)
+    def held(self) -> NDArray[np.bool_]:
+        """Per record, whether it is a block that is live or deferred."""
+        held = self.rows()[:, COUNT] > 0
+        held[self.chain(self.state.deferred)] = True
+        return held
+
+    def free(self, held: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Per record, whether it is a block in a free list."""
+        free = (self.rows()[:, KIND] <= EXACT) & ~held
+        free[0] = False
+        return free
+
+    def free_lists(self) -> list[tuple[str, int]]:
+        """The lists of free blocks: array of heads in the state, and index."""
+        return [*(("free", k) for k in range(CLASSES)), *(("exact", k) for k in range(EXACT_BINS))]
 
 
-def _unmap_all(table: memoryview[int], state: PoolState) -> None:
+def _unmap_all(table: memoryview[int], state: PoolState, memory: Memory) -> None:
     for block in range(1, state.records):
         at = block * RECORD_WORDS
-        if table[at + KIND] != UNUSED and not table[at + SLAB]:
-            unmap(table[at + ADDRESS], table[at + CAPACITY])
+        if table[at + KIND] not in (UNUSED, SPAN) and not table[at + SLAB]:
+            memory.unmap(table[at + ADDRESS], table[at + CAPACITY])

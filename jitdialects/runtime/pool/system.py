@@ -1,30 +1,80 @@
-"""Memory from the operating system."""
+"""Memory from the operating system, and memory that is only counted."""
 
 from __future__ import annotations
 
 import ctypes
 import mmap
-from typing import Any
+from typing import Any, Protocol
 
 
-def _system() -> tuple[Any, Any]:
+class Memory(Protocol):
+    """Where a pool gets pages from."""
+
+    def map(self, size: int) -> int | None:
+        """Address of `size` fresh zeroed bytes, or None if there are no more."""
+        ...
+
+    def unmap(self, address: int, size: int) -> None:
+        """Give back what `map` gave."""
+        ...
+
+    def forget(self, address: int, size: int) -> None:
+        """Give back these pages but keep their addresses; they are zero when they are used again."""
+        ...
+
+
+def _library() -> Any:
     library = ctypes.CDLL(None, use_errno=True)
-    map_, unmap = library.mmap, library.munmap
-    map_.restype, unmap.restype = ctypes.c_void_p, ctypes.c_int
-    map_.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_int64]
-    unmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
-    return map_, unmap
+    library.mmap.restype = ctypes.c_void_p
+    library.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_int64]
+    library.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
+    library.madvise.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+    return library
 
 
-_mmap, unmap = _system()
+_system = _library()
 _MAP_FAILED = ctypes.c_void_p(-1).value
 MAP_FLAGS = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
 MAP_NORESERVE = 0x4000  # Linux; a hint elsewhere
 
 
-def map_memory(size: int) -> int | None:
-    """Address of `size` fresh zeroed bytes, or None if the system has no more."""
-    if size >= 1 << 63:  # ctypes would cut it off
-        return None
-    address = _mmap(None, size, mmap.PROT_READ | mmap.PROT_WRITE, MAP_FLAGS, -1, 0)
-    return None if address == _MAP_FAILED else address
+class SystemMemory:
+    """Pages of the operating system."""
+
+    def map(self, size: int) -> int | None:
+        """`mmap`."""
+        if size >= 1 << 63:  # ctypes would cut it off
+            return None
+        access = mmap.PROT_READ | mmap.PROT_WRITE
+        address = _system.mmap(None, size, access, MAP_FLAGS, -1, 0)
+        return None if address == _MAP_FAILED else address
+
+    def unmap(self, address: int, size: int) -> None:
+        """`munmap`."""
+        _system.munmap(address, size)
+
+    def forget(self, address: int, size: int) -> None:
+        """`madvise`."""
+        _system.madvise(address, size, mmap.MADV_DONTNEED)
+
+
+class CountedMemory:
+    """Addresses without memory behind them, for replaying what another machine had room for."""
+
+    def __init__(self) -> None:
+        self._next = 1 << 20
+
+    def map(self, size: int) -> int | None:
+        """The next addresses."""
+        address = self._next
+        self._next += size
+        return address if self._next < 1 << 63 else None
+
+    def unmap(self, address: int, size: int) -> None:
+        """Nothing to do."""
+
+    def forget(self, address: int, size: int) -> None:
+        """Nothing to do."""
+
+
+SYSTEM = SystemMemory()
