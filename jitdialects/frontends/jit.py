@@ -2,18 +2,25 @@
 
 A signature is the structure of the arguments with, per leaf, dtype and rank, or the kind of a Python
 scalar. Sizes and values are never part of it: sizes are measured when the program runs, Python scalars
-are run-time arguments. What the function finds elsewhere (closures, globals, defaults) is read at
-capture: NumPy and lazy arrays become constants of the program, copied; what changes afterwards is not
-seen. Results are NumPy arrays, or `Array`s where an argument was one.
+are run-time arguments. `f(x, y=b)` and `f(x, b)` are one call. What the function finds elsewhere (closures, globals,
+defaults) is read at capture: NumPy and lazy arrays become constants of the program, copied; what changes
+afterwards is not seen. Results are NumPy arrays, or `Array`s where an argument was one.
+
+A method is captured per object: what it reads of `self` is read at capture too, as if `self` were a closure. The
+captures go with the object, which they do not keep alive. A `self` that is itself an argument (a named tuple) is one.
 """
 
 from __future__ import annotations
 
 import functools
 import inspect
+import operator
+import sys
 import threading
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from types import MethodType, NoneType
 from typing import Generic, ParamSpec, TypeAlias, TypeVar, cast, overload
 
 import numpy as np
@@ -44,6 +51,7 @@ from jitdialects.frontends.structure import (
 from jitdialects.frontends.tracer import TracedValue, Tracer
 from jitdialects.runtime import callables
 from jitdialects.runtime.cache import CacheEntry
+from jitdialects.runtime.call_tables import CallShape
 from jitdialects.runtime.callables import Stub, StubCallable
 from jitdialects.runtime.dispatch import type_of
 from jitdialects.runtime.policy import Policy
@@ -56,6 +64,12 @@ P = ParamSpec("P")
 R = TypeVar("R")
 Argument: TypeAlias = NDArray[np.generic] | Scalar
 _Call: TypeAlias = tuple[tuple[object, ...], dict[str, object]]
+_PlainKey: TypeAlias = tuple[tuple[str, ...], tuple[object, ...]]
+"""Names of arguments that are given by name, and how all look."""
+_LEAVES = (np.ndarray, np.generic, Array, bool, int, float, tuple, list, dict, NoneType)
+"""What is an argument also where an object of a method may be."""
+MOST_SHAPES = 64
+"""Ways of giving arguments that are remembered per function."""
 _CHOICES = {
     "numerics": ("strict",),
     "target": ("cpu",),
@@ -166,21 +180,44 @@ def dtype_of(value: Argument, who: str) -> DType:
     return weak_dtype(value, who)
 
 
-def _is_plain(argument: object) -> bool:
-    """Whether the VM takes this argument as it is."""
-    return type(argument) in (np.ndarray, bool, int, float)
-
-
-def _plain_key(args: tuple[object, ...]) -> tuple[object, ...]:
+def _look(arguments: Sequence[object]) -> tuple[object, ...]:
     """The signature of arguments that are all plain, for the shortest way to the VM. What is no array
     stands for its type, and no type but a scalar's is ever stored."""
-    return tuple([(a.dtype, a.ndim) if type(a) is np.ndarray else type(a) for a in args])
+    return tuple([(a.dtype, a.ndim) if type(a) is np.ndarray else type(a) for a in arguments])
+
+
+def _lifted(values: Sequence[object]) -> tuple[object, ...]:
+    """`values` with what lazy arrays stand for in their place; arrays of a capture stay."""
+    return tuple(
+        [
+            v.value.argument() if type(v) is Array and type(v.value) is LazyValue else v
+            for v in values
+        ]
+    )
+
+
+def _interned(name: str) -> str:
+    return sys.intern(name) if type(name) is str else name
+
+
+class _Method:
+    """A function of an object and further arguments, without the object, which it does not keep alive."""
+
+    def __init__(self, function: Callable[..., object], instance: object) -> None:
+        functools.update_wrapper(self, function)
+        self.__signature__ = inspect.signature(MethodType(function, instance))
+        self._function = function
+        self._instance = weakref.ref(instance)
+
+    def __call__(self, *args: object, **kwargs: object) -> object:
+        return self._function(self._instance(), *args, **kwargs)
 
 
 class Jitted(StubCallable, Generic[P, R]):
     """What `jit` returns; calls like the function it wraps.
 
-    Calls with plain arguments enter the stubs of compiled code; `__call__` is the way of all others.
+    Calls with plain arguments enter the stubs of compiled code, however they name them; `__call__` is the way
+    of all others.
     """
 
     def __init__(
@@ -203,59 +240,173 @@ class Jitted(StubCallable, Generic[P, R]):
             shapes=None if shapes == "auto" else shapes, schedule=options["schedule"]
         )
         self._captures: dict[object, tuple[Capture, VM]] = {}
-        self._plain: dict[object, tuple[Capture, VM]] = {}
+        self._plain: dict[_PlainKey, tuple[Capture, VM]] = {}
         self._last: Capture | None = None
         self._offered: dict[VM, Sequence[CacheEntry]] = {}
         self._stubs: dict[tuple[VM, CacheEntry], Stub] = {}
-        self._lock = threading.Lock()
+        self._shapes: dict[tuple[int, tuple[str, ...]], CallShape] = {}
+        self._offered_shapes = 0
+        self._bound: dict[int, tuple[weakref.ref[object], Jitted[..., object]]] = {}
+        self._lock = threading.RLock()  # also of objects that die while it is held
 
     def __repr__(self) -> str:
         return f"<jit {self.__name__}: {len(self._captures)} signature(s)>"
 
-    def __get__(self, instance: object, owner: type | None = None) -> Callable[..., object]:
-        """Python asks for this when a class has a jitted function: refused, `self` is no array."""
-        if instance is None:
-            return self
-        raise ArgumentError(
-            f"{self.__name__}: jit does not apply to methods; apply it to a function of arrays"
-        )
+    def __get__(self, instance: object, owner: type | None = None) -> Callable[..., R]:
+        """Python asks for this when a class has a jitted function: a method, as with any function."""
+        return self if instance is None else MethodType(self, instance)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         if active_tracer() is not None:
             return self.__wrapped__(*args, **kwargs)  # inside a capture: becomes part of it
-        plain = None if kwargs else self._plain.get(_plain_key(args))
+        values, names = self._ordered(args, kwargs)
+        plain, lifted = self._plain.get((names, _look(values))), False
+        if plain is None and Array in map(type, values):
+            values, lifted = _lifted(values), True
+            plain = self._plain.get((names, _look(values)))
         if plain is not None:
             self._last, vm = plain
-            result = self._last.run(vm, cast(Sequence[Argument], args), as_arrays=False)
+            result = self._last.run(vm, cast(Sequence[Argument], values), as_arrays=lifted)
             self._offer(plain)
             return cast(R, result)
-        (found, vm), arguments, as_arrays = self._lookup(args, kwargs)
-        return cast(R, found.run(vm, arguments, as_arrays=as_arrays))
+        method = self._method(args)
+        if method is not None:
+            return cast(R, self._call_method(method, args, kwargs))
+        (found, vm), arguments, as_arrays = self._lookup(values, names)
+        return cast(R, found.run(vm, arguments, as_arrays=as_arrays or lifted))
+
+    # ---- arguments by name
+
+    def _ordered(
+        self, args: tuple[object, ...], kwargs: dict[str, object]
+    ) -> tuple[tuple[object, ...], tuple[str, ...]]:
+        """The arguments, those by position first, and the names of the others, sorted. However a call names
+        them, what can be given by position is."""
+        if not kwargs:
+            return args, ()
+        keywords = tuple(kwargs)
+        shape = self._shapes.get((len(args), keywords)) or self._shape(len(args), keywords)
+        given = (*args, *kwargs.values())
+        return tuple([given[k] for k in shape.sources]), shape.names
+
+    def _shape(self, count: int, keywords: tuple[str, ...]) -> CallShape:
+        """How `count` arguments and then `keywords` become those of a capture."""
+        sources = list(range(count))
+        for name in self._positional[count:]:
+            if name not in keywords:
+                break
+            sources.append(count + keywords.index(name))
+        left = sorted(set(keywords) - {keywords[k - count] for k in sources[count:]})
+        sources += [count + keywords.index(name) for name in left]
+        shape = CallShape(count, tuple(map(_interned, keywords)), tuple(sources), tuple(left))
+        if len(self._shapes) < MOST_SHAPES:
+            self._shapes[count, keywords] = shape
+        return shape
+
+    @functools.cached_property
+    def _positional(self) -> tuple[str, ...]:
+        """The parameters that a call may give either way; "" is one that has no name for callers."""
+        try:
+            parameters = inspect.signature(self.__wrapped__).parameters.values()
+        except ValueError:  # of functions in C
+            return ()
+        kinds = inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD
+        return tuple([p.name if p.kind is kinds[1] else "" for p in parameters if p.kind in kinds])
+
+    # ---- methods
+
+    def _method(self, args: tuple[object, ...]) -> Jitted[..., object] | None:
+        """What serves calls whose first argument is the object of a method; None if it is none."""
+        if not args or isinstance(args[0], _LEAVES):
+            return None
+        instance = args[0]
+        known = self._bound.get(id(instance))
+        if known is not None and known[0]() is instance:
+            return known[1]
+        return self._bind(instance) if self._is_defined_in(instance) else None
+
+    def _is_defined_in(self, instance: object) -> bool:
+        """Whether this is a method of `instance`, by where it is defined or by what its class has."""
+        place = str(getattr(self, "__qualname__", "")).rpartition(".")[0]
+        classes = type(instance).__mro__
+        has = any(self is value for each in classes for value in list(vars(each).values()))
+        return has or (place != "" and not place.endswith("<locals>"))
+
+    def _bind(self, instance: object) -> Jitted[..., object]:
+        this, number = weakref.ref(self), id(instance)
+
+        def gone(_: object) -> None:
+            owner = this()
+            if owner is not None:
+                owner.forget_instance(number)
+
+        try:
+            reference = weakref.ref(instance, gone)
+        except TypeError:
+            raise ArgumentError(
+                f"{self.__name__}: a jitted method needs an object that can have weak references; add "
+                f"'__weakref__' to the __slots__ of {type(instance).__name__}"
+            ) from None
+        with self._lock:
+            known = self._bound.get(number)
+            if known is not None and known[0]() is instance:
+                return known[1]  # another thread was first
+            bound: Jitted[..., object] = Jitted(_Method(self.__wrapped__, instance), self.options)
+            self._bound[number] = reference, bound
+            return bound
+
+    def _call_method(
+        self, method: Jitted[..., object], args: tuple[object, ...], kwargs: dict[str, object]
+    ) -> object:
+        result = method(*args[1:], **kwargs)
+        self._last = method._last
+        with self._lock:
+            self._serve_instances()
+        return result
+
+    def forget_instance(self, number: int) -> None:
+        """The object with this id is gone: so is what was captured for it."""
+        with self._lock:
+            self._bound.pop(number, None)
+            self._serve_instances()
+
+    def _serve_instances(self) -> None:
+        self.serve_methods({number: bound for number, (_, bound) in self._bound.items()})
+
+    # ---- compiled code
 
     def _offer(self, found: tuple[Capture, VM]) -> None:
         """Let stubs take the calls that this capture's compiled code fits."""
         callables.settle()
         captured, vm = found
-        entries = vm.functions["main"].entries
-        if self._offered.get(vm) is entries or not captured.is_plain:
+        entries, shapes = vm.functions["main"].entries, len(self._shapes)
+        is_new = self._offered.get(vm) is not entries or self._offered_shapes != shapes
+        if not is_new or not captured.is_plain:
             return
         with self._lock:
             self._offered[vm] = entries
+            self._offered_shapes = shapes
             stubs: dict[tuple[VM, CacheEntry], Stub] = {}
-            for captured, vm in self._captures.values():
+            groups: dict[tuple[str, ...], list[Stub]] = {}
+            for (names, _), (captured, vm) in self._plain.items():
                 for entry in self._offered.get(vm, ()):
                     if entry.kernel.stub:
                         key = vm, entry
                         stubs[key] = self._stubs.get(key) or captured.stub(vm, entry)
+                        groups.setdefault(names, []).append(stubs[key])
             self._stubs = stubs
-            self.serve(list(stubs.values()), vm.service.cache)
+            self.serve(groups, list(self._shapes.values()), vm.service.cache)
 
     def _lookup(
-        self, args: tuple[object, ...], kwargs: dict[str, object]
+        self, values: tuple[object, ...], names: tuple[str, ...]
     ) -> tuple[tuple[Capture, VM], list[Argument], bool]:
-        """The capture for this call (made if need be), its arguments, whether any was an `Array`."""
+        """The capture for a call with arguments as `_ordered` gives them (made if need be), its arguments,
+        whether any was an `Array`."""
+        positional = len(values) - len(names)
+        args = values[:positional]
+        kwargs = dict(zip(names, values[positional:], strict=True))
         leaves: list[object] = []
-        structure = flatten((args, dict(sorted(kwargs.items()))), leaves)
+        structure = flatten((args, kwargs), leaves)
         as_arrays = False
         arguments: list[Argument] = []
         kinds: list[object] = [structure]
@@ -278,8 +429,8 @@ class Jitted(StubCallable, Generic[P, R]):
                 vm.argument_names = argument_names(self.__wrapped__, structure)
                 found = self._captures[key] = captured, vm
             self._last = found[0]
-            if not kwargs and all(map(_is_plain, args)):
-                self._plain[_plain_key(args)] = found
+            if len(leaves) == len(values) and all(map(operator.is_, leaves, values)):
+                self._plain[names, _look(arguments)] = found
         return found, arguments, as_arrays
 
     def _check_call(self, args: tuple[object, ...], kwargs: dict[str, object]) -> None:
@@ -294,8 +445,9 @@ class Jitted(StubCallable, Generic[P, R]):
         return self._latest().program
 
     def machines(self) -> list[VM]:
-        """The virtual machines that run the captured programs, one per signature."""
-        return [vm for _, vm in list(self._captures.values())]
+        """The virtual machines that run the captured programs, one per signature and object."""
+        own = [vm for _, vm in list(self._captures.values())]
+        return own + [vm for _, bound in list(self._bound.values()) for vm in bound.machines()]
 
     def wait(self) -> None:
         """Return when nothing of this function is being compiled."""
@@ -304,8 +456,11 @@ class Jitted(StubCallable, Generic[P, R]):
 
     def lower(self, *args: object, stage: str = "bytecode", **kwargs: object) -> str:
         """The text of what is compiled for this call, after `stage`: bytecode, vm, tssa, loop, scf,
-        llvm, llvm-ir or asm."""
-        (captured, _), arguments, _ = self._lookup(args, kwargs)
+        llvm, llvm-ir or asm. Of a method: `Model.forward.lower(model, x)`."""
+        method = self._method(args)
+        if method is not None:
+            return method.lower(*args[1:], stage=stage, **kwargs)
+        (captured, _), arguments, _ = self._lookup(*self._ordered(args, kwargs))
         history = ShapeHistory(tuple(type_of(x) for x in arguments))
         shapes = tuple(np.shape(x) for x in arguments)
         case = ShapeCase("main", history, shapes)

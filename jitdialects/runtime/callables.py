@@ -2,7 +2,8 @@
 
 `StubCallable` gives its instances a place for a vectorcall function; while that is empty, Python calls `__call__`
 of the class. Once a function has compiled code, `serve` puts `jd_vectorcall` there (`native/vectorcall.ll`)
-and the code's stubs (`native/call_stub.py`) into the object's table. What no stub takes goes to `__call__`.
+and the code's stubs (`native/call_stub.py`) into the object's table (`call_tables`). What no stub takes goes
+to `__call__`.
 
 Builds whose object layouts are not the known ones have no stubs: `StubCallable` is a plain class there.
 """
@@ -14,15 +15,16 @@ import os
 import threading
 import time
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 
 from jitdialects.runtime import threads
 from jitdialects.runtime.cache import CacheEntry, KernelCache
+from jitdialects.runtime.call_tables import CallShape, CallTable
 from jitdialects.runtime.engines import LoadedLibrary
 from jitdialects.runtime.engines.dlopen import DlopenEngine
 from jitdialects.runtime.native import objects
@@ -32,12 +34,11 @@ from jitdialects.runtime.indicators import indicators
 from jitdialects.runtime.totals import Totals
 from jitdialects.runtime.values import Array
 
-MOST_STUBS = 8
-"""Stubs tried before a call goes through Python."""
 _VECTORCALL_AT, _TABLE_AT, _BASIC_SIZE = objects.HEAD, objects.HEAD + 8, objects.HEAD + 16
 LARGEST_ARENA = 1 << 28
 """Bytes of temporaries that are kept between calls; who needs more goes through Python."""
-_HAVE_VECTORCALL = 1 << 11
+_HAVE_VECTORCALL, _METHOD_DESCRIPTOR = 1 << 11, 1 << 17
+"""Flags of a type."""
 _WORD = ctypes.c_int64
 
 
@@ -199,17 +200,17 @@ class _Natives:
     """The library with `jd_vectorcall`, once a reply has brought it; never unloaded."""
 
     def __init__(self) -> None:
-        self._library: LoadedLibrary | None = None
+        self.library: LoadedLibrary | None = None
         self._lock = threading.Lock()
         self.clock: _Clock | None = None
 
     def load(self, data: bytes) -> LoadedLibrary:
         """The library in `data`, or the one that is there."""
         with self._lock:
-            if self._library is None:
-                self._library = DlopenEngine().load(data, "vectorcall")
-                self.clock = _Clock(self._library)
-            return self._library
+            if self.library is None:
+                self.library = DlopenEngine().load(data, "vectorcall")
+                self.clock = _Clock(self.library)
+            return self.library
 
     def seconds(self, cycles: int) -> float:
         """What `cycles` of a stub's clock are."""
@@ -226,11 +227,17 @@ os.register_at_fork(after_in_child=_natives.after_fork)
 
 # ---- objects -----------------------------------------------------------------------------------
 
+Stubs: TypeAlias = Mapping[tuple[str, ...], Sequence[Stub]]
+"""Stubs by the names of the arguments that they expect by keyword, sorted, behind the positional ones."""
+
 
 class PlainCallable:
     """The base where there are no stubs: every call goes through Python."""
 
-    def serve(self, stubs: Sequence[Stub], cache: KernelCache) -> None:
+    def serve(self, stubs: Stubs, shapes: Sequence[CallShape], cache: KernelCache) -> None:
+        """Nothing to do."""
+
+    def serve_methods(self, bound: Mapping[int, PlainCallable]) -> None:
         """Nothing to do."""
 
 
@@ -294,13 +301,21 @@ def _native_callable() -> type:
 
         def __init_subclass__(cls, **options: object) -> None:
             """Python takes the vectorcall function from a class with a `__call__` of its own; an instance
-            without one is called by `__call__`, so give it back."""
+            without one is called by `__call__`, so give it back. An instance in a class may be called with
+            an object of that in front, as functions are, without a bound method in between."""
             super().__init_subclass__(**options)  # pyright: ignore[reportUnknownMemberType]
-            ctypes.c_uint64.from_address(id(cls) + objects.TYPE_FLAGS).value |= _HAVE_VECTORCALL
+            flags = ctypes.c_uint64.from_address(id(cls) + objects.TYPE_FLAGS)
+            flags.value |= _HAVE_VECTORCALL | (_METHOD_DESCRIPTOR if hasattr(cls, "__get__") else 0)
 
-        def serve(self, stubs: Sequence[Stub], cache: KernelCache) -> None:
-            """Let these stubs of code in `cache` take calls, in this order, instead of those before."""
-            _serve(self, stubs, cache)
+        def serve(self, stubs: Stubs, shapes: Sequence[CallShape], cache: KernelCache) -> None:
+            """Let these stubs of code in `cache` take calls, in this order, instead of those before. `shapes`:
+            the calls with keywords that may reach them."""
+            _serve(self, stubs, shapes, cache)
+
+        def serve_methods(self, bound: Mapping[int, PlainCallable]) -> None:
+            """Where the first argument is the object with this id, let the stubs of what it is bound to take
+            the call. The object must be taken out before it is gone."""
+            _serve_methods(self, bound)
 
     return NativeCallable
 
@@ -309,19 +324,16 @@ def _native_callable() -> type:
 class _Table:
     """The table of one object: alive as long as the object, which is as long as any call of it runs."""
 
-    words: Any
-    stubs: list[Stub]
+    native: CallTable
+    stubs: list[Stub] = field(default_factory=list[Stub])
     retired: list[Stub] = field(default_factory=list[Stub])
 
-    def replace(self, stubs: Sequence[Stub]) -> None:
+    def replace(self, stubs: Stubs, shapes: Sequence[CallShape] = ()) -> None:
         """Write the stubs. Those that are not used any more are closed once no call runs in them."""
-        before, self.stubs = self.stubs, list(stubs[:MOST_STUBS])
-        self.words[1] = 0
-        for number, stub in enumerate(self.stubs):
-            self.words[2 + 2 * number] = stub.address
-            self.words[3 + 2 * number] = ctypes.addressof(stub.words)
-        self.words[1] = len(self.stubs)
-        waiting = [*self.retired, *(s for s in before if s not in self.stubs)]
+        before, self.stubs = self.stubs, [stub for group in stubs.values() for stub in group]
+        self.native.set_groups(stubs, shapes)
+        present = set(map(id, self.stubs))
+        waiting = [*self.retired, *(s for s in before if id(s) not in present)]
         self.retired = []
         for stub in waiting:
             _count(stub, indicators.now)
@@ -332,28 +344,44 @@ class _Table:
 
     def forget_code(self) -> None:
         """The cache is cleared: its code must be unloaded."""
-        self.replace(())
+        self.replace({})
 
 
 _tables: weakref.WeakKeyDictionary[Any, _Table] = weakref.WeakKeyDictionary()
 
 
-def _serve(target: Any, stubs: Sequence[Stub], cache: KernelCache) -> None:
+def _table_of(target: Any, library: LoadedLibrary) -> _Table:
+    """The table of `target`, which gets one if need be."""
     table = _tables.get(target)
     if table is None:
-        if not stubs:
-            return
-        words = (_WORD * (2 + 2 * MOST_STUBS))(environment().address)
-        table = _tables[target] = _Table(words, [])
-        weakref.finalize(target, table.replace, ()).atexit = False
-        _WORD.from_address(id(target) + _TABLE_AT).value = ctypes.addressof(words)
-        environment().set("slow", id(type(target).__call__))
-    cache.users.add(table)
-    table.replace(stubs)
-    library = _natives.load(stubs[0].entry.kernel.reply.natives["vectorcall"]) if stubs else None
-    if library is not None:
+        native = CallTable(environment().address, type(target).__call__)
+        table = _tables[target] = _Table(native)
+        weakref.finalize(target, table.replace, {}).atexit = False
+        _WORD.from_address(id(target) + _TABLE_AT).value = native.address
         address = library.address("jd_vectorcall")
         _WORD.from_address(id(target) + _VECTORCALL_AT).value = address
+    return table
+
+
+def _serve(target: Any, stubs: Stubs, shapes: Sequence[CallShape], cache: KernelCache) -> None:
+    table = _tables.get(target)
+    if table is None:
+        first = next((stub for group in stubs.values() for stub in group), None)
+        if first is None:
+            return
+        library = _natives.load(first.entry.kernel.reply.natives["vectorcall"])
+        table = _table_of(target, library)
+    cache.users.add(table)
+    table.replace(stubs, shapes)
+
+
+def _serve_methods(target: Any, bound: Mapping[int, Any]) -> None:
+    library = _natives.library
+    if library is not None:
+        tables = {instance: _tables.get(each) for instance, each in bound.items()}
+        words = {k: table.native.words for k, table in tables.items() if table is not None}
+        if words or target in _tables:
+            _table_of(target, library).native.set_instances(words)
 
 
 def settle() -> None:

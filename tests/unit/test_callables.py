@@ -16,6 +16,7 @@ import pytest
 import jitdialects as jd
 import jitdialects.numpy as jnp
 from jitdialects.frontends.jit import Jitted
+from jitdialects.runtime.call_tables import MOST_TRIED
 from jitdialects.runtime.callables import StubCallable
 from jitdialects.runtime.indicators import indicators
 from jitdialects.runtime.native import objects
@@ -46,13 +47,14 @@ def hot(function: Callable[..., Any], *calls: tuple[Any, ...]) -> Jitted[..., An
 def served(function: Jitted[..., Any]) -> int:
     """Calls that stubs of `function` have served."""
     indicators.collect()
-    return sum(stub.words[2] for stub in function._stubs.values())
+    bound = (served(method) for _, method in function._bound.values())
+    return sum(stub.words[2] for stub in function._stubs.values()) + sum(bound)
 
 
-def expect_served(function: Jitted[..., Any], *arguments: Any) -> Any:
+def expect_served(function: Jitted[..., Any], *arguments: Any, **keywords: Any) -> Any:
     """The result of a call that a stub serves."""
     before = served(function)
-    result = function(*arguments)
+    result = function(*arguments, **keywords)
     assert served(function) == before + 1, jd.explain(function)
     return result
 
@@ -221,10 +223,130 @@ def test_keywords_and_defaults() -> None:
     jitted = hot(f, (ramp(4),))
     assert (expect_served(jitted, ramp(4)) == ramp(4) * 3).all()
     assert (expect_python(jitted, ramp(4), scale=2.0) == ramp(4) * 2).all()
-    assert (expect_python(jitted, x=ramp(4)) == ramp(4) * 3).all()
+    assert (expect_python(jitted, x=ramp(4)) == ramp(4) * 3).all()  # a way that is new
+    assert (expect_served(jitted, x=ramp(4)) == ramp(4) * 3).all()
     assert (jitted(*[ramp(4)], scale=2.0) == ramp(4) * 2).all()
     with pytest.raises(jd.errors.ArgumentError, match="too many positional"):
         jitted(ramp(4), 1.0, 2.0)
+
+
+def test_keywords_enter_stubs_in_any_order() -> None:
+    def f(x: Any, other: Any, z: Any = 1.0, *, a: Any = 2.0, b: Any = 3.0) -> Any:
+        return (x - other) * a + b * z
+
+    x, y = ramp(4), ramp(4) * 3
+    ways: list[tuple[tuple[Any, ...], dict[str, Any]]] = [
+        ((x,), {"other": y}),
+        ((), {"other": y, "x": x}),
+        ((x, y), {"a": 2.5}),
+        ((x,), {"b": 1.5, "other": y, "a": 2.5}),
+        ((x,), {"a": 2.5, "b": 1.5, "other": y}),
+        ((x,), {"a": 2.5, "b": 1.5, "other": y, "z": 0.5}),
+    ]
+    jitted = jd.jit(f)
+    for _ in range(3):
+        for arguments, keywords in ways:
+            for _ in range(2):
+                jitted(*arguments, **keywords)
+            jitted.wait()
+    for arguments, keywords in ways:
+        want = f(*arguments, **keywords)
+        assert (expect_served(jitted, *arguments, **keywords) == want.astype(F32)).all()
+    for _ in range(2):
+        with pytest.raises(jd.errors.ArgumentError, match="unexpected keyword argument 'c'"):
+            jitted(x, y, c=1.0)
+    name = b"other".decode()  # a name that code made is the same text, perhaps another object
+    assert (jitted(x, **{name: y}) == f(x, y)).all()
+
+
+def test_methods_enter_stubs() -> None:
+    class Model:
+        def __init__(self, scale: float) -> None:
+            self.scale = scale
+
+        @jd.jit
+        def forward(self, x: Any, shift: Any = 0.5) -> Any:
+            return x * self.scale + shift
+
+    models = [Model(float(k)) for k in range(6)]
+    forward, x = Model.forward, ramp(6)
+    for _ in range(2):
+        for model in models:
+            for _ in range(3):
+                model.forward(x)
+                model.forward(x, shift=1.5)
+            jd.wait()
+    for k, model in enumerate(models):
+        assert (expect_served(forward, model, x) == x * F32(k) + F32(0.5)).all()
+        assert (expect_served(model.forward, x, shift=2.5) == x * F32(k) + F32(2.5)).all()
+    del model
+    while models:  # others may come to lie where these were
+        models.pop()
+        late = Model(-1.0)
+        assert (late.forward(x) == x * F32(-1) + F32(0.5)).all()
+    assert (expect_python(forward, Model(-2.0), x) == x * F32(-2) + F32(0.5)).all()
+
+
+def test_a_function_of_many_signatures_has_a_stub_for_each() -> None:
+    f = jd.jit(lambda x: x * 2 + 1, shapes="exact")
+    sizes = range(1, 4 * MOST_TRIED)
+    for _ in range(3):
+        for size in sizes:
+            f(ramp(size))
+        f.wait()
+    for size in (*sizes, *reversed(sizes)):
+        assert (expect_served(f, ramp(size)) == ramp(size) * 2 + 1).all()
+    for other in (ramp(99), ramp(3, 3), ramp(8).astype(np.float64), ramp(8)[::2], 3.0):
+        assert (np.asarray(expect_python(f, other)) == np.asarray(other) * 2 + 1).all()
+
+
+def test_calls_go_on_while_stubs_are_replaced() -> None:
+    f = jd.jit(lambda x, y: x * 2 + y, shapes="exact")
+    stop = threading.Event()
+    wrong: list[object] = []
+
+    def work() -> None:
+        kept: list[Any] = []
+        while not stop.is_set():
+            for size in range(1, 12):
+                x = ramp(size)
+                got = f(x, y=x) if size % 2 else f(x, x)
+                kept.append(got)
+                if not (got == x * 3).all():
+                    wrong.append((size, got))
+            del kept[: len(kept) // 2]
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    try:
+        for thread in threads:
+            thread.start()
+        for _ in range(5):
+            f.wait()
+            jd.clear_cache()
+    finally:
+        stop.set()
+        sys.setswitchinterval(interval)
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+def test_what_fails_inside_goes_through_python() -> None:
+    f = hot(lambda x, i: x[i] + 1, (ramp(5), 2))
+    assert expect_served(f, ramp(5), 4) == 5
+    for _ in range(3):
+        with pytest.raises(jd.errors.OutOfBoundsError):
+            f(ramp(5), 5)  # the code sees it, the interpreter says it
+    try:
+        raise KeyError("first")
+    except KeyError:
+        assert expect_served(f, ramp(5), 1) == 2
+        with pytest.raises(jd.errors.OutOfBoundsError) as caught:
+            f(ramp(5), 7)
+        assert isinstance(caught.value.__context__, KeyError) or caught.value.__suppress_context__
+    assert expect_served(f, ramp(5), 0) == 1
 
 
 def test_errors_are_those_of_the_interpreter() -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
+import weakref
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
@@ -377,14 +379,158 @@ def test_only_functions() -> None:
         jd.jit(3)
 
 
-def test_methods_are_refused() -> None:
-    class Model:
+class Model:
+    """An object with weights and a jitted method."""
+
+    def __init__(self, scale):
+        self.scale = scale
+
+    @jd.jit
+    def forward(self, x, shift=0.0):
+        return x * self.scale + shift
+
+    @classmethod
+    @jd.jit
+    def named(cls, x):
+        return x + len(cls.__name__)
+
+    @staticmethod
+    @jd.jit
+    def double(x):
+        return x + x
+
+    @property
+    @jd.jit
+    def total(self):
+        return jnp.sum(self.scale)
+
+
+def test_methods_are_captured_per_object() -> None:
+    x = floats(3)
+    two, three = Model(2.0), Model(3.0)
+    for _ in range(3):
+        np.testing.assert_array_equal(two.forward(x), x * np.float32(2))
+        np.testing.assert_array_equal(three.forward(x, shift=1.0), x * np.float32(3) + 1)
+        np.testing.assert_array_equal(Model.forward(two, x), x * np.float32(2))
+    assert Model.double(x).tolist() == two.double(x).tolist() == (x + x).tolist()
+    np.testing.assert_array_equal(two.named(x), x + np.float32(5))
+    assert Model(np.ones(4, np.float32)).total == 4
+    assert two.forward.__self__ is two and "@main" in jd.explain(Model.forward)
+    assert "multiply" in Model.forward.lower(two, x) and Model.forward.program is not None
+
+
+def test_what_a_method_reads_of_its_object_is_read_at_capture() -> None:
+    model = Model(2.0)
+    assert model.forward(np.float32(1)) == 2
+    model.scale = 5.0
+    assert model.forward(np.float32(1)) == 2
+    assert Model(5.0).forward(np.float32(1)) == 5
+
+
+def test_captures_of_a_method_go_with_the_object() -> None:
+    bound = Model.forward._bound
+    before = len(bound)
+    model = Model(2.0)
+    model.forward(floats(3))
+    assert len(bound) == before + 1
+    gone = weakref.ref(model)
+    method = model.forward  # holds the object, as any bound method does
+    del model
+    assert gone() is not None and method(np.float32(3)) == 6
+    del method
+    assert gone() is None and len(bound) == before
+
+
+def test_a_method_of_a_class_with_its_own_equality_goes_by_identity() -> None:
+    class Same:
+        __hash__ = None
+
+        def __init__(self, k):
+            self.k = k
+
+        def __eq__(self, other):
+            return True
+
+    Same.f = jd.jit(lambda self, x: x * self.k)  # not defined in the class
+    one, two = Same(1.0), Same(2.0)
+    assert one.f(3.0) == 3 and two.f(3.0) == 6 and one.f(3.0) == 3
+
+
+def test_a_named_tuple_as_self_is_an_argument() -> None:
+    class Scaled(NamedTuple):
+        scale: object
+        shift: object
+
         @jd.jit
-        def forward(self, x):
+        def apply(self, x):
+            return x * self.scale + self.shift
+
+    x = floats(3)
+    for k in range(1, 4):
+        scaled = Scaled(np.full(3, k, np.float32), np.float32(k))
+        np.testing.assert_array_equal(scaled.apply(x), x * np.float32(k) + np.float32(k))
+    assert signatures(Scaled.apply) == 1
+
+
+def test_a_jitted_method_inside_a_capture_becomes_part_of_it() -> None:
+    model = Model(2.0)
+    outer = jd.jit(lambda x: model.forward(x) + 1)
+    assert outer(np.float32(3)) == 7 and opcodes(outer).count("multiply") == 1
+
+
+def test_an_object_without_weak_references_is_refused() -> None:
+    class Slots:
+        __slots__ = ()
+
+        @jd.jit
+        def f(self, x):
             return x
 
-    with pytest.raises(jd.ArgumentError, match="methods"):
-        Model().forward(1.0)
+    with pytest.raises(jd.ArgumentError, match="__weakref__"):
+        Slots().f(1.0)
+    with pytest.raises(jd.ArgumentError, match="takes arrays and numbers"):
+        jd.jit(lambda x: x)(Slots())
+
+
+def test_arguments_by_name_are_those_by_position() -> None:
+    @jd.jit
+    def f(x, y, z=1.0, *, scale=2.0):
+        return (x - y) * scale + z
+
+    x, y = floats(3), floats(3)
+    want = (x - y) * np.float32(2) + np.float32(1)
+    for got in (f(x, y), f(x, y=y), f(y=y, x=x), f(x=x, y=y)):
+        np.testing.assert_array_equal(got, want)
+    assert signatures(f) == 1
+    np.testing.assert_array_equal(f(x, scale=2.0, y=y), f(y=y, scale=2.0, x=x))
+    np.testing.assert_array_equal(f(x, y, scale=2.0, z=1.0), want)
+    assert signatures(f) == 3
+    g = jd.jit(lambda a, /, b, *rest, **more: a + b + sum(rest) + sum(more.values()))
+    assert g(1, b=2) == 3 and g(1, 2, 3, c=4) == 10 and g(1, d=4, b=2, c=3) == 10
+
+
+KEYWORD_MISTAKES = {
+    "unknown": lambda f: f(1.0, 2.0, w=3.0),
+    "twice": lambda f: f(1.0, 2.0, x=3.0),
+    "too many": lambda f: f(1.0, 2.0, 3.0),
+    "missing": lambda f: f(y=1.0),
+    "by position only": lambda f: jd.jit(lambda a, /: a)(a=1.0),
+}
+
+
+@pytest.mark.parametrize("name", KEYWORD_MISTAKES)
+def test_a_wrong_keyword_is_one_sentence(name: str) -> None:
+    f = jd.jit(lambda x, y: x + y)
+    for _ in range(2):
+        with pytest.raises(jd.ArgumentError, match="check the call"):
+            KEYWORD_MISTAKES[name](f)
+    assert f(1.0, y=2.0) == 3
+
+
+def test_partial_functions() -> None:
+    f = jd.jit(functools.partial(lambda w, x, b: x * w + b, np.float32(2)))
+    assert f(3.0, b=1.0) == 7 and f(3.0, 1.0) == 7 and signatures(f) == 1
+    assert functools.partial(f, 3.0)(b=1.0) == 7
 
 
 def test_program_of_what_was_never_called() -> None:

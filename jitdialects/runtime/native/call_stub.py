@@ -2,9 +2,9 @@
 
     ptr jd_stub(ptr %state, ptr %arguments, i64 %count)
 
-gives a new reference to the result, or null where the call is not for this code: other types, sizes or
-layouts, a guard that does not hold, no memory. Null is never an error: the caller takes the way through
-Python, which serves or explains every call. It checks what `runtime.dispatch` checks, word by word, in
+gives a new reference to the result; null where the call is not for this code: other types, sizes or
+layouts, a guard that does not hold; `REFUSED` where it was, and something failed: memory, a check inside. Neither is
+an error: the caller takes the way through Python, which serves or explains every call. It checks what `runtime.dispatch` checks, word by word, in
 less than 100 ns instead of 8 us. LLVM text, because each signature has its own and Python is what it replaces.
 
 Results are arrays that an earlier call returned and that nobody holds any more: each result has a ring of
@@ -26,6 +26,8 @@ from jitdialects.runtime.messages import CompileReply, TensorFact
 from jitdialects.runtime.native import objects
 
 ENTRY = "jd_stub"
+REFUSED = 1
+"""Given for a call that went wrong after it began. Unlike after null, the GIL may have been let go."""
 ENVIRONMENT = (
     "busy",  # calls that this process must not take: a capture is running
     "array",  # types
@@ -46,7 +48,6 @@ ENVIRONMENT = (
     "arena_bytes",
     "arena_busy",
     "arena_wanted",  # the most that a call asked for in vain
-    "slow",  # what serves all other calls
 )
 """Words of the environment, in order."""
 RING = 4
@@ -415,9 +416,11 @@ class _Stub:
             numbers.append(number)
         allocator = self.load("ptr", "%state", at)
         call = self.environment("call")
+        self._fly(1)  # Python may let other threads run
         self.emit(
             f"%{tag}.new = call ptr {call}(ptr {allocator}, ptr %{tag}.sizes, i64 {rank}, ptr null)"
         )
+        self._fly(-1)
         for number in numbers:
             self.emit(f"call void {drop}(ptr {number})")
         self.need(self.value(f"icmp ne ptr %{tag}.new, null"), "refused")
@@ -495,12 +498,15 @@ class _Stub:
         labels = [line[:-1] for line in self.lines if line.endswith(":") and line[0] != " "]
         return labels[labels.index(label) - 1] if labels.index(label) else "entry"
 
-    def _run_without_gil(self) -> None:
-        flights = f"getelementptr i8, ptr %state, i64 {8 * self.layout.IN_FLIGHT}"
-        at = self.value(flights)
-        busy = self.value(f"getelementptr i8, ptr %env, i64 {8 * ENVIRONMENT.index('arena_busy')}")
+    def _fly(self, change: int) -> None:
+        """Count a call that lets the GIL go: its code must stay."""
+        at = self.value(f"getelementptr i8, ptr %state, i64 {8 * self.layout.IN_FLIGHT}")
         flying = self.value(f"load i64, ptr {at}")
-        self.emit(f"store i64 {self.value(f'add i64 {flying}, 1')}, ptr {at}")
+        self.emit(f"store i64 {self.value(f'add i64 {flying}, {change}')}, ptr {at}")
+
+    def _run_without_gil(self) -> None:
+        busy = self.value(f"getelementptr i8, ptr %env, i64 {8 * ENVIRONMENT.index('arena_busy')}")
+        self._fly(1)
         if self.reply.arena != 0:
             self.emit(f"store i64 1, ptr {busy}")
         thread = self.value(f"call ptr {self.environment('release_gil')}()")
@@ -508,8 +514,7 @@ class _Stub:
         self.emit(f"call void {self.environment('take_gil')}(ptr {thread})")
         if self.reply.arena != 0:
             self.emit(f"store i64 0, ptr {busy}")
-        flying = self.value(f"load i64, ptr {at}")
-        self.emit(f"store i64 {self.value(f'sub i64 {flying}, 1')}, ptr {at}")
+        self._fly(-1)
 
     def _give(self) -> None:
         """Return the one result, or the tuple of results."""
@@ -533,7 +538,7 @@ class _Stub:
         for number in range(len(self.made)):
             self.emit(f"call void {drop}(ptr {self.load('ptr', '%held', 8 * number)})")
         self.emit(f"call void {self.environment('clear')}()")
-        self.emit("br label %miss")
+        self.emit(f"ret ptr inttoptr (i64 {REFUSED} to ptr)")
         if self.reply.arena != 0:
             self.label("wanting")
             at = 8 * ENVIRONMENT.index("arena_wanted")
