@@ -72,6 +72,26 @@ class Signature:
         bounds = ", ".join(f"{number} <= {name}" for number, name in self.at_least)
         return f"{text} where {bounds}" if bounds else text
 
+    def covers(self, other: Signature) -> bool:
+        """Whether every call of `other` is one of this signature, whose sizes are numbers and names."""
+        if self == other or len(self.arguments) != len(other.arguments):
+            return self == other
+        bound: dict[Dim, Dim] = {}
+        for mine, its in zip(self.arguments, other.arguments, strict=True):
+            if (mine.dtype, mine.strided, len(mine.shape)) != (
+                its.dtype,
+                its.strided,
+                len(its.shape),
+            ):
+                return False
+            for size, given in zip(mine.shape, its.shape, strict=True):
+                known = size if isinstance(size, int) else bound.setdefault(size, given)
+                if known != given:
+                    return False
+        values = {str(name): value for name, value in bound.items()}
+        least = ((number, values.get(name, 0)) for number, name in self.at_least)
+        return all(isinstance(value, int) and number <= value for number, value in least)
+
 
 def value_symbol(argument: int) -> Expr:
     """The symbol for the value of argument number `argument`, a rank-0 integer."""

@@ -30,14 +30,14 @@ from jitdialects.bytecode.builder import ProgramBuilder
 from jitdialects.bytecode.signature import parse
 from jitdialects.config import config
 from jitdialects.errors import CompileError, Error
-from jitdialects.runtime.cache import CacheKey, KernelCache, shared_engine
+from jitdialects.runtime.cache import shared_engine
 from jitdialects.runtime.dispatch import Kernel
 from jitdialects.runtime.engines.dlopen import private_folder
 from jitdialects.runtime.identity import compiler_version, feature_level
 from jitdialects.runtime.messages import CompileReply, CompileRequest
 from jitdialects.runtime.pool import MemoryPool
 from jitdialects.runtime.compile_server import default_server
-from jitdialects.runtime.service import Compile, CompileService
+from jitdialects.runtime.service import Compile
 from jitdialects.runtime.values import Array
 
 MAGIC, VERSION = b"JDPK", 1
@@ -168,15 +168,17 @@ class KernelPack:
             _write(path, level, dtype, replies.values())
 
     def _compile_all(self, level: str, dtype: str) -> dict[str, bytes]:
-        service = CompileService(KernelCache(), self._compile, counted=False)
         replies: dict[str, bytes] = {}
         for name, spec in KERNELS[dtype].items():
-            key = CacheKey(name, spec.signature, level, compiler_version())
             request = CompileRequest(spec.program(), "main", spec.signature, level)
-            replies[name] = service.compile_now(key, request.encode())
             self.compiled += 1
-            if key in service.failures:
-                self._failures[f"{name} of {dtype}"] = service.failures[key]
+            try:
+                replies[name] = self._compile(request.encode())
+                error = CompileReply.decode(replies[name]).error
+            except Error as found:
+                error = str(found)
+            if error is not None:
+                self._failures[f"{name} of {dtype}"] = error
         return replies
 
 

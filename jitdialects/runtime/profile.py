@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from jitdialects.bytecode.signature import ArgumentType
+from jitdialects.bytecode.signature import ArgumentType, Signature
 from jitdialects.runtime.indicators import indicators
 from jitdialects.runtime.values import Value, as_integer, shape_of
 
@@ -31,6 +31,8 @@ class ShapeHistory:
         default_factory=dict[tuple[tuple[int, ...], ...], int]
     )
     """Shapes of all arguments -> number of hot calls that found no code."""
+    asked: Signature | None = None
+    """What was last to be compiled for such calls."""
 
     def distinct(self) -> list[tuple[tuple[int, ...], ...]]:
         """The shapes seen so far; a copy, since other threads may add to them."""

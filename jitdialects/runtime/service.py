@@ -1,7 +1,8 @@
 """The compile service: requests wait in a queue, one background thread compiles them.
 
 A call never waits for it. The thread starts with the first request and mostly waits for the compile
-server; each key is compiled once however many threads ask; what cannot be compiled is recorded with its
+server; each key is compiled once however many threads ask, those first that are said to save most; what
+nobody wants any more when its turn comes is dropped; what cannot be compiled is recorded with its
 sentence and never raised into a call.
 """
 
@@ -12,8 +13,8 @@ import os
 import threading
 import time
 import weakref
-from collections import deque
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 
 from jitdialects.bytecode.program import Constant
 from jitdialects.config import config
@@ -27,51 +28,92 @@ from jitdialects.runtime.indicators import indicators
 Compile = Callable[[bytes], bytes]
 Request = Callable[[], bytes]
 """Makes the bytes of a request; a program with weights has megabytes."""
+Saving = Callable[[], float]
+"""What having the code is expected to save, in whatever unit; asked each time a compile ends."""
+
+
+def _nothing() -> float:
+    return 0.0
+
+
+@dataclass(eq=False)
+class _Job:
+    """A key that waits, and for whom."""
+
+    key: CacheKey
+    request: Request
+    constants: Sequence[Constant]
+    saving: Saving
+    owners: weakref.WeakSet[object] = field(default_factory=weakref.WeakSet[object])
+    for_anyone: bool = False
+    """Somebody asked for it who may be gone when it is ready."""
+
+    def is_wanted(self) -> bool:
+        """Whether anybody waits for it."""
+        return self.for_anyone or len(self.owners) > 0
+
+    def add(self, owner: object | None) -> None:
+        """Remember one more who asked."""
+        if owner is None:
+            self.for_anyone = True
+        else:
+            self.owners.add(owner)
 
 
 class CompileService:
-    """Compiles into `cache`. `compile` maps a request to a reply, both as bytes. Uncounted services
-    do not appear in the indicators."""
+    """Compiles into `cache`. `compile` maps a request to a reply, both as bytes."""
 
-    def __init__(
-        self, cache: KernelCache, compile: Compile = default_server, counted: bool = True
-    ) -> None:
+    def __init__(self, cache: KernelCache, compile: Compile = default_server) -> None:
         self.cache = cache
         self.failures: dict[CacheKey, str] = {}
         """Keys that could not be compiled, each with one sentence."""
         self.compiles = 0
+        self.dropped = 0
+        """Requests that nobody wanted any more when their turn came, or that were cancelled."""
         self._compile = compile
-        self._counted = counted
         self._stopped = False
         self._reset()
         _services.add(self)
 
     def _reset(self) -> None:
         self._changed = threading.Condition()
-        self._waiting: deque[tuple[CacheKey, Request, Sequence[Constant]]] = deque()
-        self._pending: set[CacheKey] = set()
+        self._waiting: dict[CacheKey, _Job] = {}
+        self._current: CacheKey | None = None
         self._thread: threading.Thread | None = None
-        self._compiling = threading.Lock()
 
     def is_pending(self, key: CacheKey) -> bool:
         """Whether `key` waits or is being compiled."""
-        return key in self._pending
+        return key in self._waiting or key == self._current
 
     def waiting(self) -> list[CacheKey]:
         """Keys that wait or are being compiled."""
         with self._changed:
-            return list(self._pending)
+            current = () if self._current is None else (self._current,)
+            return [*self._waiting, *current]
 
-    def submit(self, key: CacheKey, request: Request, constants: Sequence[Constant] = ()) -> None:
-        """Have `key` compiled, unless it is there, on its way, or known to fail. `request` is called by
-        the thread that compiles. `constants` is the pool of the program in the request: the code reads
-        them where they are."""
+    def submit(
+        self,
+        key: CacheKey,
+        request: Request,
+        constants: Sequence[Constant] = (),
+        saving: Saving = _nothing,
+        owner: object | None = None,
+    ) -> None:
+        """Have `key` compiled, unless it is there, on its way, or known to fail.
+
+        `request` is called by the thread that compiles. `constants` is the pool of the program in the
+        request: the code reads them where they are. Of those that wait, the one with the largest
+        `saving` is next; among equals, the first. When every `owner` is gone (None: that never
+        happens), the request is dropped."""
         with self._changed:
-            known = key in self._pending or key in self.failures or self.cache.find(key)
+            job = self._waiting.get(key)
+            if job is not None:
+                job.add(owner)
+            known = self.is_pending(key) or key in self.failures or self.cache.find(key)
             if known or self._stopped:
                 return
-            self._pending.add(key)
-            self._waiting.append((key, request, constants))
+            self._waiting[key] = job = _Job(key, request, constants, saving)
+            job.add(owner)
             if self._thread is None or not self._thread.is_alive():
                 self._thread = threading.Thread(
                     target=self._work, name="jitdialects-compile", daemon=True
@@ -79,68 +121,89 @@ class CompileService:
                 self._thread.start()
             self._changed.notify_all()
 
-    def compile_now(self, key: CacheKey, request: bytes) -> bytes:
-        """Compile a program without constants in the calling thread; the reply, empty if there is none.
-        The outcome is in `cache` or `failures`."""
-        if self._stopped:
-            self.failures[key] = "this process compiles nothing any more"
-            return b""
-        with self._compiling:
-            return self._serve(key, lambda: request, ())
+    def cancel(self, key: CacheKey, owner: object | None = None) -> bool:
+        """Let `owner` no longer want `key`, or nobody (None); whether that ended its waiting. What is being
+        compiled already is finished."""
+        with self._changed:
+            job = self._waiting.get(key)
+            if job is None:
+                return False
+            if owner is not None:
+                job.owners.discard(owner)
+                if job.is_wanted():
+                    return False
+            self._drop(key)
+            return True
 
     def wait(self, keys: Callable[[CacheKey], bool] = lambda key: True) -> None:
         """Return when no key for which `keys` is true is pending."""
         with self._changed:
-            self._changed.wait_for(lambda: not any(map(keys, self._pending)))
+            self._changed.wait_for(lambda: not any(map(keys, self.waiting())))
 
     def _work(self) -> None:
         float_environment.enter()  # a thread begins with that of whoever started it
         while True:
             with self._changed:
                 self._changed.wait_for(lambda: self._waiting)
-            self._serve_first()
+            self._serve_next()
 
-    def _serve_first(self) -> None:
+    def _serve_next(self) -> None:
         """A function of its own: a program must not stay alive while the thread waits for the next."""
         with self._changed:
-            if not self._waiting:
-                return  # forgotten in the meantime
-            key, request, constants = self._waiting.popleft()
+            job = self._take()
+        if job is None:
+            return
         try:
-            with self._compiling:
-                self._serve(key, request, constants)
+            self._serve(job)
         finally:
             with self._changed:
-                self._pending.discard(key)
+                self._current = None
                 self._changed.notify_all()
 
-    def _serve(self, key: CacheKey, request: Request, constants: Sequence[Constant]) -> bytes:
+    def _take(self) -> _Job | None:
+        """The job whose turn it is; drops those that nobody wants."""
+        for key in [key for key, job in self._waiting.items() if not job.is_wanted()]:
+            self._drop(key)
+        savings: dict[CacheKey, float] = {}
+        for key, job in list(self._waiting.items()):
+            with _Recording(self.failures, key):
+                savings[key] = float(job.saving())
+            if key not in savings:
+                self._drop(key)
+        if not savings:
+            return None
+        key = max(savings, key=savings.__getitem__)
+        self._current = key
+        return self._waiting.pop(key)
+
+    def _drop(self, key: CacheKey) -> None:
+        del self._waiting[key]
+        self.dropped += 1
+        self._changed.notify_all()
+
+    def _serve(self, job: _Job) -> None:
         started = time.perf_counter()
-        data, cpu_seconds = b"", None
-        with _Recording(self.failures, key):
-            data = self._compile(request())
-            reply = CompileReply.decode(data)
+        cpu_seconds = None
+        with _Recording(self.failures, job.key):
+            reply = CompileReply.decode(self._compile(job.request()))
             cpu_seconds = reply.cpu_seconds
             if reply.error is not None:
                 raise CompileError(reply.error)
-            self.cache.store(key, reply, constants)
+            self.cache.store(job.key, reply, job.constants)
             if reply.stages and config.dump is not None:
-                dump.write(config.dump, key, reply)
-        if self._counted:
-            seconds = time.perf_counter() - started
-            # of a compiler that gave no answer only this is known
-            cpu_seconds = seconds if cpu_seconds is None else cpu_seconds
-            indicators.add_compile(seconds, cpu_seconds, failed=key in self.failures)
+                dump.write(config.dump, job.key, reply)
+        seconds = time.perf_counter() - started
+        # of a compiler that gave no answer only this is known
+        cpu_seconds = seconds if cpu_seconds is None else cpu_seconds
+        indicators.add_compile(seconds, cpu_seconds, failed=job.key in self.failures)
         self.compiles += 1
-        return data
 
     def forget(self) -> None:
         """Drop what waits and what is known to fail."""
         with self._changed:
-            self._pending.difference_update(k for k, _, _ in self._waiting)
-            self._waiting.clear()
+            for key in list(self._waiting):
+                self._drop(key)
             self.failures.clear()
-            self._changed.notify_all()
 
     def stop(self) -> None:
         """Drop what waits, take nothing more and return when the compiler is at rest."""
@@ -154,7 +217,7 @@ class CompileService:
         A child of a parent whose compiler was at work in this process takes no requests: what that held
         stays held. It uses what was compiled and interprets. A server stays with the parent whole."""
         is_remote = isinstance(self._compile, CompileServer)
-        self._stopped = self._stopped or (self._compiling.locked() and not is_remote)
+        self._stopped = self._stopped or (self._current is not None and not is_remote)
         self._reset()
         self.cache.after_fork()
 

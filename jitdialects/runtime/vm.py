@@ -196,7 +196,7 @@ class VM:
             key = self.key(code, signature)
             asked = key in code.keys
             code.keys[key] = None
-            if service.is_pending(key):
+            if asked and service.is_pending(key):
                 return
             entry = service.cache.find(key)
             if entry is not None:
@@ -206,7 +206,11 @@ class VM:
                 return
             if key not in service.failures:
                 request = partial(_request_bytes, self.program, code.function.name, key)
-                service.submit(key, request, self.program.constants)
+                saving = partial(self.policy.saving, code.profile)
+                service.submit(key, request, self.program.constants, saving, owner=self)
+                if history.asked is not None and signature.covers(history.asked):
+                    service.cancel(self.key(code, history.asked), owner=self)
+                history.asked = signature
                 return
 
     @cached_property

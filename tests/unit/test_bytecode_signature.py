@@ -72,3 +72,25 @@ def test_refusals(text: str, column: int, words: str) -> None:
         parse(text)
     assert f"column {column}:" in str(error.value)
     assert words in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("general", "special", "covered"),
+    [
+        ("f(f32[n])", "f(f32[3])", True),
+        ("f(f32[n,n])", "f(f32[3,3])", True),
+        ("f(f32[n,n])", "f(f32[3,4])", False),
+        ("f(f32[n,8])", "f(f32[3,8])", True),
+        ("f(f32[n,8])", "f(f32[3,4])", False),
+        ("f(f32[n])", "f(f64[3])", False),
+        ("f(f32[n])", "f(f32[3]:strided)", False),
+        ("f(f32[n])", "f(f32[3,3])", False),
+        ("f(f32[n])", "f(f32[3], float)", False),
+        ("f(f32[n]) where 2 <= n", "f(f32[2])", True),
+        ("f(f32[n]) where 2 <= n", "f(f32[1])", False),
+        ("f(f32[3])", "f(f32[3])", True),
+        ("f(f32[n]) where 2 <= n", "f(f32[m])", False),
+    ],
+)
+def test_what_a_signature_covers(general: str, special: str, covered: bool) -> None:
+    assert parse(general).covers(parse(special)) is covered

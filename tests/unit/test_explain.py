@@ -142,7 +142,7 @@ def test_what_cannot_be_compiled_is_the_reason_of_a_miss() -> None:
     vm = jd.VM(
         program.program,
         jd.Policy(threshold=1),
-        service=CompileService(KernelCache(), fake, counted=False),
+        service=CompileService(KernelCache(), fake),
     )
     for _ in range(3):
         vm.run("main", np.zeros(4, np.float32))

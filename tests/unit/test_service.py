@@ -1,11 +1,13 @@
 """The compile service: messages, one compile per key, failures, forks, statistics, dumps."""
 
+import contextlib
+import gc
 import os
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -28,7 +30,7 @@ from jitdialects.runtime.messages import (
     encode_reply,
 )
 from jitdialects.runtime.policy import Policy
-from jitdialects.runtime.service import default_service
+from jitdialects.runtime.service import CompileService, default_service
 from jitdialects.runtime.stats import stats
 from jitdialects.runtime.vm import VM
 from jitdialects.testing.fake_compiler import FakeCompiler, fake_service
@@ -133,7 +135,8 @@ def test_failures_are_kept_until_they_are_forgotten() -> None:
 def test_a_reply_that_is_no_message_is_a_failure() -> None:
     service = fake_service(FakeCompiler(four))
     service._compile = lambda data: b"garbage"
-    assert service.compile_now(KEY, request()) == b"garbage"
+    service.submit(KEY, request)
+    service.wait()
     assert "compile reply" in service.failures[KEY]
 
 
@@ -169,14 +172,171 @@ def test_a_child_forked_in_the_middle_of_a_compile_only_interprets() -> None:
 
     def check() -> bool:
         service.submit(KEY, request)
+        service.submit(replace(KEY, compiler="another"), request)
         service.wait()
-        now = service.compile_now(replace(KEY, compiler="another"), request())
-        return service.cache.find(KEY) is None and now == b""
+        return service.cache.find(KEY) is None and not service.failures
 
     assert in_a_child(check)
     gate.set()
     service.wait()
     assert service.cache.find(KEY) is not None
+
+
+def keys(number: int) -> list[CacheKey]:
+    """So many keys that differ."""
+    return [replace(KEY, signature=f"main(f32[{n}])") for n in range(11, 11 + number)]
+
+
+def asking(key: CacheKey) -> Callable[[], bytes]:
+    """The request for `key`."""
+    return CompileRequest(program_bytes(), "main", key.signature, "x86-64-v3").encode
+
+
+@contextlib.contextmanager
+def at_work() -> Iterator[tuple[CompileService, FakeCompiler]]:
+    """A service whose compiler holds its first request, for KEY, until the end of the block."""
+    compiler = FakeCompiler(four, gate=threading.Event())
+    service = fake_service(compiler)
+    service.submit(KEY, request)
+    while not compiler.requests:
+        time.sleep(0.001)
+    yield service, compiler
+    assert compiler.gate is not None
+    compiler.gate.set()
+    service.wait()
+
+
+def test_those_that_save_most_come_first_and_equals_in_their_order() -> None:
+    savings = dict(zip(keys(5), (0, 1, 1, 0, 1), strict=True))
+    with at_work() as (service, compiler):
+        for key in keys(5):
+            service.submit(key, asking(key), saving=lambda key=key: savings[key])
+        savings[keys(5)[3]] = 2  # it ran on while it waited
+    order = [int(text[9:-2]) for text in compiler.requests[1:]]
+    assert order == [14, 12, 13, 15, 11]
+
+
+def test_a_saving_that_cannot_be_told_is_a_failure_of_its_key() -> None:
+    first, second = keys(2)
+    with at_work() as (service, _):
+        service.submit(first, asking(first), saving=lambda: 1 / 0)
+        service.submit(second, asking(second))
+    assert service.failures == {first: "ZeroDivisionError: division by zero"}
+    assert service.cache.find(second) is not None
+
+
+class Owner:
+    """Somebody who asks."""
+
+
+def test_what_nobody_waits_for_is_dropped() -> None:
+    first, second, third = keys(3)
+    here, gone = Owner(), Owner()
+    with at_work() as (service, _):
+        service.submit(first, asking(first), owner=gone)
+        service.submit(second, asking(second), owner=gone)
+        service.submit(second, asking(second), owner=here)
+        service.submit(third, asking(third))
+        del gone
+    assert [service.cache.find(key) is not None for key in (first, second, third)] == [
+        False,
+        True,
+        True,
+    ]
+    assert service.dropped == 1
+
+
+def test_a_request_can_be_cancelled_by_all_who_asked() -> None:
+    (key,) = keys(1)
+    one, other = Owner(), Owner()
+    with at_work() as (service, compiler):
+        service.submit(key, asking(key), owner=one)
+        service.submit(key, asking(key), owner=other)
+        assert not service.cancel(key, one)
+        assert service.is_pending(key)
+        assert service.cancel(key, other)
+        assert not service.is_pending(key)
+        assert not service.cancel(key)
+        assert not service.cancel(KEY), "it is being compiled"
+        service.submit(key, asking(key))
+        assert service.cancel(key), "whoever asked"
+    assert len(compiler.requests) == 1
+    assert service.cache.find(KEY) is not None
+
+
+def test_a_request_that_is_cancelled_may_be_made_again() -> None:
+    (key,) = keys(1)
+    with at_work() as (service, _):
+        service.submit(key, asking(key))
+        service.cancel(key)
+        service.submit(key, asking(key))
+    assert service.cache.find(key) is not None
+
+
+def test_nobody_waits_for_what_is_cancelled() -> None:
+    (key,) = keys(1)
+    with at_work() as (service, _):
+        service.submit(key, asking(key))
+        waiter = threading.Thread(target=service.wait, args=(lambda k: k == key,))
+        waiter.start()
+        service.cancel(key)
+        waiter.join(20)
+        assert not waiter.is_alive()
+
+
+def negative(builder: ProgramBuilder) -> VM:
+    """A machine that negates, which is hot at once."""
+    main = builder.function("main", 1)
+    main.returns(main.apply("negative", *main.parameters))
+    return VM(builder.finish(), Policy(threshold=1))
+
+
+def test_general_code_takes_the_place_of_a_special_one_that_waits() -> None:
+    with at_work() as (service, compiler):
+        vm = negative(ProgramBuilder())
+        vm.service = service
+        for n in (3, 4, 5):
+            vm.run("main", np.zeros(n, np.float32))
+        waiting = list(service._waiting)
+    assert [key.signature for key in waiting] == ["main(f32[n0])"]
+    assert compiler.requests[1:] == ["main(f32[n0])"]
+    assert service.dropped == 1
+
+
+def test_the_code_of_a_machine_that_is_gone_is_not_made() -> None:
+    with at_work() as (service, compiler):
+        vm = negative(ProgramBuilder())
+        vm.service = service
+        vm.run("main", np.zeros(3, np.float32))
+        assert len(service._waiting) == 1
+        del vm
+        gc.collect()
+    assert (len(compiler.requests), service.dropped) == (1, 1)
+
+
+def test_sixteen_threads_that_miss_at_once_compile_once() -> None:
+    """numba/numba#1791, #2213, #2901: first calls race in the dispatcher's map."""
+    compiler = FakeCompiler(lambda s: [(FLOAT32, [str(size) for size in s.arguments[0].shape])])
+    vm = negative(ProgramBuilder())
+    vm.service = service = fake_service(compiler)
+    barrier, wrong = threading.Barrier(16), list[int]()
+
+    def call(number: int) -> None:
+        x = np.full(1 + number % 4, number, np.float32)
+        y = np.full((2, 1 + number % 4), number, np.float32)
+        barrier.wait()
+        for _ in range(20):
+            if any((vm.run("main", a)[0] != -a).any() for a in (x, y)):
+                wrong.append(number)
+
+    threads = [threading.Thread(target=call, args=(n,)) for n in range(16)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    vm.wait()
+    assert not wrong
+    assert len(compiler.requests) == len(set(compiler.requests)) == len(service.cache)
 
 
 def test_no_exception_ends_the_thread() -> None:
