@@ -26,6 +26,10 @@ def _positive(value: object) -> int:
     return int(text)
 
 
+def _threshold(value: object) -> int | None:
+    return None if value is None or value == "" else _positive(value)
+
+
 def _seconds(value: object) -> float:
     seconds = float(str(value))
     if not 0 < seconds < float("inf"):
@@ -74,7 +78,7 @@ def default_cache_dir() -> Path | None:
 
 
 _OPTIONS: dict[str, tuple[object, Callable[[object], object]]] = {
-    "threshold": (10, _positive),
+    "threshold": (None, _threshold),
     "cache_dir": (default_cache_dir(), _folder),
     "dump": (None, _folder),
     "numerics": ("strict", _one_of("strict")),
@@ -99,8 +103,9 @@ class Config:
     """The options; see design section 9 for the variables. Raises `ConfigError` for a name or value
     that is not allowed."""
 
-    threshold: int
-    """Executions of a block before its function may be compiled."""
+    threshold: int | None
+    """Executions of a block after which its function is compiled; None (empty variable): the policy's own, and
+    only where compiling is expected to pay."""
     cache_dir: Path | None
     """Folder of the kernel pack and linked kernels; None (empty variable): nothing kept on disk."""
     dump: Path | None

@@ -379,7 +379,7 @@ class Jitted(StubCallable, Generic[P, R]):
         """Let stubs take the calls that this capture's compiled code fits."""
         callables.settle()
         captured, vm = found
-        entries, shapes = vm.functions["main"].entries, len(self._shapes)
+        entries, shapes = vm.functions["main"].free, len(self._shapes)
         is_new = self._offered.get(vm) is not entries or self._offered_shapes != shapes
         if not is_new or not captured.is_plain:
             return

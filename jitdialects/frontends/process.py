@@ -6,10 +6,14 @@ from jitdialects.frontends.control import clear_loops
 from jitdialects.frontends.lazy import clear_blocks
 from jitdialects.runtime.cache import default_cache
 from jitdialects.runtime.service import default_service
+from jitdialects.runtime.vm import machines
 
 
 def wait() -> None:
-    """Return when nothing is being compiled."""
+    """Have compiled now what ran often enough, whether that pays or not; return when nothing is being
+    compiled."""
+    for vm in machines():
+        vm.compile_postponed()
     default_service.wait()
 
 

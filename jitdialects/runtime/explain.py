@@ -12,6 +12,7 @@ from jitdialects.runtime.cache import CacheEntry
 from jitdialects.runtime.dispatch import differences
 from jitdialects.runtime.dump import folder_of
 from jitdialects.runtime.indicators import indicators
+from jitdialects.runtime.tiers import exact
 from jitdialects.runtime.vm import VM, FunctionCode, machines
 
 STAGES_SHOWN = 4
@@ -50,11 +51,11 @@ def _machine(vm: VM) -> Iterator[str]:
         profile = code.profile
         blocks = zip(code.function.blocks, profile.counts, strict=True)
         counts = ", ".join(f"{block.name} {count}" for block, count in blocks)
-        heat = "hot" if vm.policy.is_hot(profile) else "below the threshold"
         known = f"{title(vm, name)}: " if vm.name else ""
-        yield f"{known}@{name} ({code.fingerprint[:8]}): {heat}; interpreted blocks: {counts}"
+        yield f"{known}@{name} ({code.fingerprint[:8]}): {_heat(vm, code)}; interpreted blocks: {counts}"
         yield f"  calls: {profile.served} compiled, {profile.missed} hot but interpreted"
         yield from _entries(vm, code)
+        yield from _tiers(code)
         yield from _misses(vm, code)
         for entry in _compiled(vm, code):
             yield from _details(entry)
@@ -65,6 +66,29 @@ def _compiled(vm: VM, code: FunctionCode) -> list[CacheEntry]:
     return [entry for entry in found if entry is not None]
 
 
+def _heat(vm: VM, code: FunctionCode) -> str:
+    if code.profile.hot:
+        return "hot"
+    enough = code.profile.hottest >= vm.policy.least_executions
+    return "past the threshold, not worth compiling yet" if enough else "below the threshold"
+
+
+def _tiers(code: FunctionCode) -> Iterator[str]:
+    """What was put off or left, with the numbers."""
+    for waiting in list(code.tiers.postponed.values()):
+        yield f"  not compiled yet: {waiting.signature}: {waiting.why}"
+    for (signature, shapes), left in list(code.tiers.left.items()):
+        call = exact(code.function.name, left.history, shapes)
+        yield (
+            f"  left: compiled {left.compiled * 1e6:.0f} us, interpreted {left.interpreted * 1e6:.0f} us for "
+            f"{call}: {signature} is tried again after {left.backoff:.3g} s"
+        )
+    times = zip(code.function.blocks, code.profile.times, strict=True)
+    means = ", ".join(f"{b.name} {t.mean * 1e6:.1f} us" for b, t in times if t.count)
+    if means:
+        yield f"  mean time of an interpreted block: {means}"
+
+
 def _entries(vm: VM, code: FunctionCode) -> Iterator[str]:
     for entry in _compiled(vm, code):
         reply, key = entry.kernel.reply, entry.key
@@ -73,6 +97,9 @@ def _entries(vm: VM, code: FunctionCode) -> Iterator[str]:
             f"    {entry.hits} call(s); {reply.operators_fused} of {reply.operators} operators fused; "
             f"{sum(reply.milliseconds.values()):.1f} ms"
         )
+        why = code.tiers.reasons.get(key.signature)
+        if why is not None:
+            yield f"    asked for after {why}"
     for key in list(code.keys):
         if key in vm.service.failures:
             yield f"  not compiled: {key.signature}: {vm.service.failures[key]}"
@@ -161,8 +188,7 @@ def shape_counts(vm: VM, code: FunctionCode, missed: bool) -> Iterator[ShapeCoun
     """The exact signatures of interpreted calls, or of hot ones that found no code."""
     name = title(vm, code.function.name)
     for history in list(code.profile.histories.values()):
-        counts = history.missed if missed else history.seen
-        for shapes, count in list(counts.items()):
+        for shapes, count in (dict(history.missed) if missed else history.counts()).items():
             pairs = zip(history.types, shapes, strict=True)
             types = tuple(ArgumentType(t.dtype, shape, t.strided) for t, shape in pairs)
             yield ShapeCount(Signature(name, types), count)
@@ -185,5 +211,7 @@ def reason_of(vm: VM, code: FunctionCode, miss: ShapeCount) -> str:
     if nearest is None:
         waits = any(vm.service.is_pending(key) for key in list(code.keys))
         failures = [vm.service.failures[k] for k in list(code.keys) if k in vm.service.failures]
-        return "being compiled" if waits else f"not compiled: {failures[0]}" if failures else "no code"
+        if waits or failures:
+            return "being compiled" if waits else f"not compiled: {failures[0]}"
+        return "not worth compiling yet" if code.tiers.postponed else "no code"
     return "; ".join(nearest) or "before its code came"

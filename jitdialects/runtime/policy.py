@@ -1,33 +1,103 @@
-"""When to compile a function, and for which shapes. A policy is a small object that may be replaced."""
+"""When to compile something, and when to leave code again. A policy is a small object that may be replaced.
+
+The default policy asks two questions of a unit (a function, so far): has a block of it run often enough, and will
+code save more than making it costs? How often it will run from now on nobody knows; the guess is *as often as it has
+run so far*. Whoever guesses so never loses more than twice the least possible: code comes when interpreting has
+already cost as much as compiling would have.
+
+A threshold that somebody gives means exactly that number, without the second question.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import cast
 
 from jitdialects.config import config
 from jitdialects.dialects.schedules import parse_overrides
 from jitdialects.errors import ConfigError
-from jitdialects.runtime.profile import Profile
+from jitdialects.runtime.cost_model import CostModel, Work
+from jitdialects.runtime.profile import Profile, Times
 from jitdialects.runtime.shape_policies import POLICIES, ShapePolicy, check_shapes
+from jitdialects.runtime.thresholds import Thresholds
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """The numbers of a policy for one kind of machine; those of the kinds there are: `TUNINGS`."""
+
+    threshold: int
+    """Executions of a block below which nothing is predicted."""
+    margin: float = 1.1
+    """Code that takes this many times as long as the interpreter is left."""
+    samples: int = 8
+    """Timed runs of code before it is judged; of the interpreter, half as many."""
+    backoff: float = 1.0
+    """Seconds before code that was left is tried again; doubled each time it is left."""
+    most_backoff: float = 300.0
+
+
+TUNINGS = {
+    "cpu": Tuning(threshold=10),
+    # arguments travel, and the driver compiles a second time: worth it later
+    "gpu": Tuning(threshold=50),
+}
+
+
+@dataclass
+class Experience:
+    """What a process has learnt, shared by its machines. A simulator has one of its own, with its own clock."""
+
+    model: CostModel = field(default_factory=CostModel)
+    thresholds: Thresholds = field(default_factory=Thresholds)
+    clock: Callable[[], float] = time.monotonic
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What is known of a unit that might be compiled for some signature."""
+
+    executions: int
+    """Of its hottest block."""
+    runs: int
+    """Interpreted runs that the code would have served."""
+    interpreted: float
+    """Seconds that one of them typically takes."""
+    operators: float
+    """Operators that one of them executes."""
+    work: Work
+    """What there is to compile."""
+
+
+@dataclass(frozen=True)
+class Decision:
+    """Whether to compile, and the numbers behind it as a sentence."""
+
+    compile: bool
+    why: str
 
 
 @dataclass(frozen=True)
 class Policy:
     """The default policy.
 
-    `threshold`: executions of a block before its function may be compiled (None: `config.threshold`).
+    `threshold`: executions of a block after which its function is compiled, whatever that costs (None:
+    `config.threshold`; where that is None too, those of `tuning`, and compiling must be expected to pay).
     `shapes`: which sizes code is made for, one of `shape_policies.POLICIES` by name or an object of your own
     (None: `config.shapes`).
     `fuse`: whether operators are fused.
     `schedule`: what some loop nests shall do instead of what the compiler would choose, as
     `dialects.schedules` says; code that cannot be made so is not made, and `explain` says why.
+    `tuning`: the numbers of the kind of machine; `Policy.profile("gpu")` chooses them by name.
     """
 
     threshold: int | None = None
     shapes: str | ShapePolicy | None = None
     fuse: bool = True
     schedule: str = ""
+    tuning: Tuning = TUNINGS["cpu"]
 
     def __post_init__(self) -> None:
         threshold = cast(object, self.threshold)
@@ -42,16 +112,58 @@ class Policy:
         except ValueError as error:
             raise ConfigError(f"schedule: {error}") from None
 
-    def is_hot(self, profile: Profile) -> bool:
-        """Whether the function may be compiled."""
-        return profile.hottest >= (self.threshold or config.threshold)
+    @staticmethod
+    def profile(name: str) -> Policy:
+        """The default policy for a kind of machine: "cpu" (a threshold of 10) or "gpu" (50)."""
+        if name not in TUNINGS:
+            raise ConfigError(
+                f"Policy.profile: no profile {name!r}; there are {', '.join(map(repr, TUNINGS))}"
+            )
+        return Policy(tuning=TUNINGS[name])
+
+    @property
+    def least_executions(self) -> int:
+        """Executions of a block below which `decide` need not be asked."""
+        return self.threshold or config.threshold or self.tuning.threshold
+
+    def decide(self, evidence: Evidence, experience: Experience) -> Decision:
+        """Whether to compile now."""
+        demanded = self.threshold or config.threshold
+        threshold = demanded or self.tuning.threshold * experience.thresholds.factor
+        runs, many = evidence.runs, evidence.executions
+        if many < threshold:
+            raised = "" if demanded or threshold == self.tuning.threshold else " (raised: too much compiling)"
+            return Decision(False, f"{many} execution(s), the threshold is {threshold}{raised}")
+        if demanded:
+            return Decision(True, f"{many} execution(s), the threshold is {threshold}")
+        cost = experience.model.compile_seconds(evidence.work)
+        compiled = experience.model.compiled_seconds(evidence.interpreted, evidence.operators)
+        saving = evidence.interpreted - compiled
+        why = (
+            f"{runs} run(s) of {evidence.interpreted * 1e6:.0f} us, which code should take "
+            f"{compiled * 1e6:.0f} us for: as many again save {saving * runs * 1e3:.1f} ms, "
+            f"compiling takes about {cost * 1e3:.0f} ms"
+        )
+        return Decision(saving * runs > cost, why)
+
+    def is_slower(self, compiled: Times, interpreted: Times) -> bool:
+        """Whether code has turned out slower than the interpreter for the same shapes."""
+        tuning = self.tuning
+        if compiled.count < tuning.samples or 2 * interpreted.count < tuning.samples:
+            return False
+        return compiled.typical > tuning.margin * interpreted.typical
 
     def saving(self, profile: Profile) -> float:
-        """What code for the function would save, compared with others that wait: the calls that missed it."""
-        return profile.missed
+        """What code for the function would save, compared with others that wait: the seconds of the calls that
+        missed it."""
+        return profile.missed * profile.seconds / max(1, profile.runs)
 
     @property
     def shape_policy(self) -> ShapePolicy:
         """Which signatures are compiled."""
         shapes = self.shapes or config.shapes
         return POLICIES[shapes] if isinstance(shapes, str) else shapes
+
+
+default_experience = Experience()
+"""What this process has learnt."""

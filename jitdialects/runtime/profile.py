@@ -1,61 +1,105 @@
-"""What a virtual machine has seen of one function: block counts and the shapes of its calls.
+"""What a virtual machine has seen of one function: counts and times of blocks, and the shapes of its calls.
 
 A profile belongs to a machine, not to the bytecode, so that two call sites that run equal programs on
-different sizes do not push each other to general code.
+different sizes do not push each other to general code. Counts and times are kept per block, because what is
+compiled together need not be a whole function.
 """
 
 from __future__ import annotations
 
+import statistics
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 from jitdialects.bytecode.signature import ArgumentType, Signature
 from jitdialects.runtime.indicators import indicators
 from jitdialects.runtime.values import Value, as_integer, shape_of
 
+Shapes: TypeAlias = tuple[tuple[int, ...], ...]
+"""The shapes of all arguments of a call."""
 MAX_SHAPES = 256
 """Distinct calls remembered per class of arguments; later ones are counted only."""
+RECENT = 9
+"""Times remembered beside the sum."""
+TIMED_FIRST, TIMED_EVERY = 16, 32
+"""A block is timed in its first executions, and then in one of so many (a power of two)."""
+
+
+class Times:
+    """Seconds of runs: their number, their sum and the last few.
+
+    `typical` is the median of these: the first run of anything brings caches and pages along, and a run that
+    lost its core says nothing.
+    """
+
+    __slots__ = ("count", "recent", "seconds")
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.seconds = 0.0
+        self.recent = deque[float](maxlen=RECENT)
+
+    def __repr__(self) -> str:
+        return f"<{self.count} times, typically {self.typical * 1e6:.1f} us>"
+
+    def add(self, seconds: float) -> None:
+        """Count one run."""
+        self.recent.append(seconds)
+        self.count += 1
+        self.seconds += seconds
+
+    @property
+    def mean(self) -> float:
+        """Of all runs; 0 without any."""
+        return self.seconds / self.count if self.count else 0.0
+
+    @property
+    def typical(self) -> float:
+        """Median of the last runs; 0 without any."""
+        return statistics.median(list(self.recent)) if self.recent else 0.0
 
 
 @dataclass
 class ShapeHistory:
-    """The calls of one class (dtypes, ranks, layouts). `types` are those of one of its calls."""
+    """The interpreted calls of one class (dtypes, ranks, layouts). `types` are those of one of its calls."""
 
     types: tuple[ArgumentType, ...]
-    seen: dict[tuple[tuple[int, ...], ...], int] = field(
-        default_factory=dict[tuple[tuple[int, ...], ...], int]
-    )
-    """Shapes of all arguments -> number of interpreted calls."""
+    seen: dict[Shapes, Times] = field(default_factory=dict[Shapes, Times])
+    """The histogram: shapes of all arguments -> the calls."""
     others: int = 0
-    missed: dict[tuple[tuple[int, ...], ...], int] = field(
-        default_factory=dict[tuple[tuple[int, ...], ...], int]
-    )
+    """Calls of shapes for which there was no place."""
+    all: Times = field(default_factory=Times)
+    """Of any shapes."""
+    missed: dict[Shapes, int] = field(default_factory=dict[Shapes, int])
     """Shapes of all arguments -> number of hot calls that found no code."""
     asked: Signature | None = None
     """What was last to be compiled for such calls."""
 
-    def distinct(self) -> list[tuple[tuple[int, ...], ...]]:
+    def distinct(self) -> list[Shapes]:
         """The shapes seen so far; a copy, since other threads may add to them."""
         return list(self.seen)
 
-    def add(self, arguments: Sequence[Value]) -> None:
+    def counts(self) -> dict[Shapes, int]:
+        """How many calls had which shapes; a copy."""
+        return {shapes: times.count for shapes, times in list(self.seen.items())}
+
+    def add(self, shapes: Shapes, seconds: float) -> None:
         """Count one call."""
-        if not _count(self.seen, tuple(map(shape_of, arguments))):
-            self.others += 1
+        self.all.add(seconds)
+        times = self.seen.get(shapes)
+        if times is None:
+            if len(self.seen) >= MAX_SHAPES:
+                self.others += 1
+                return
+            times = self.seen[shapes] = Times()
+        times.add(seconds)
 
-    def add_miss(self, arguments: Sequence[Value]) -> None:
+    def add_miss(self, shapes: Shapes) -> None:
         """Count one hot call that found no code."""
-        _count(self.missed, tuple(map(shape_of, arguments)))
-
-
-def _count(
-    counts: dict[tuple[tuple[int, ...], ...], int], shapes: tuple[tuple[int, ...], ...]
-) -> bool:
-    """Whether there was room for these shapes."""
-    if shapes not in counts and len(counts) >= MAX_SHAPES:
-        return False
-    counts[shapes] = counts.get(shapes, 0) + 1
-    return True
+        if shapes in self.missed or len(self.missed) < MAX_SHAPES:
+            self.missed[shapes] = self.missed.get(shapes, 0) + 1
 
 
 @dataclass(frozen=True)
@@ -81,13 +125,20 @@ class Profile:
 
     counts: list[int]
     """Interpreted executions per block."""
+    times: list[Times] = field(init=False)
+    """Seconds per block, of a sample of these executions; with what they call."""
     histories: dict[object, ShapeHistory] = field(default_factory=dict[object, ShapeHistory])
+    hot: bool = False
+    """Whether code was asked for: calls are hits or misses from then on."""
     missed: int = 0
-    """Calls past the threshold that were interpreted."""
+    """Calls that were interpreted after that."""
     last_miss: Miss | None = None
 
     counted: int = 0
     """Calls served by compiled code, as far as they were collected."""
+
+    def __post_init__(self) -> None:
+        self.times = [Times() for _ in self.counts]
 
     @property
     def served(self) -> int:
@@ -99,3 +150,13 @@ class Profile:
     def hottest(self) -> int:
         """Executions of the block that ran most often."""
         return max(self.counts)
+
+    @property
+    def runs(self) -> int:
+        """Calls that were interpreted to their end."""
+        return sum(history.all.count for history in list(self.histories.values()))
+
+    @property
+    def seconds(self) -> float:
+        """That these took."""
+        return sum(history.all.seconds for history in list(self.histories.values()))

@@ -12,6 +12,7 @@ from __future__ import annotations
 import time
 import weakref
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import NoReturn, cast
 
@@ -26,16 +27,19 @@ from jitdialects.config import config
 from jitdialects.errors import ArgumentError, DTypeError, Error, PoolError, ShapeError
 from jitdialects.runtime import float_environment
 from jitdialects.runtime.cache import CacheEntry, CacheKey, KernelCache
+from jitdialects.runtime.cost_model import work_of
 from jitdialects.runtime.dispatch import class_of, type_of
 from jitdialects.runtime.identity import compiler_version, feature_level, fingerprint
 from jitdialects.runtime.messages import CompileReply, CompileRequest
-from jitdialects.runtime.policy import Policy
+from jitdialects.runtime.policy import Experience, Policy, default_experience
 from jitdialects.runtime.pool import MemoryPool, default_pool
-from jitdialects.runtime.profile import Miss, Profile, ShapeHistory
+from jitdialects.runtime.profile import Miss, Profile, ShapeHistory, Shapes
+from jitdialects.runtime.profile import TIMED_EVERY as TIMED_BLOCKS_EVERY
+from jitdialects.runtime.profile import TIMED_FIRST as TIMED_BLOCKS
 from jitdialects.runtime.service import CompileService, default_service
-from jitdialects.runtime.shape_policies import ShapeCase
 from jitdialects.runtime.indicators import indicators
 from jitdialects.runtime.tier0 import Site
+from jitdialects.runtime.tiers import TIMED_EVERY, TIMED_FIRST, Standing, Tiers
 from jitdialects.runtime.values import (
     Array,
     Value,
@@ -55,7 +59,7 @@ class VM:
     """A virtual machine for one program, with its own profile. Threads may share it.
 
     `policy` decides when and for which shapes functions are compiled, `pool` gives memory, `service`
-    compiles; each is the process's own unless given.
+    compiles, `experience` is what predictions learn from; each is the process's own unless given.
     """
 
     def __init__(
@@ -64,6 +68,7 @@ class VM:
         policy: Policy | None = None,
         pool: MemoryPool | None = None,
         service: CompileService | None = None,
+        experience: Experience | None = None,
     ) -> None:
         if not isinstance(cast(object, program), Program):
             raise ArgumentError(
@@ -75,7 +80,12 @@ class VM:
         self.policy = Policy() if policy is None else policy
         self.pool = default_pool if pool is None else pool
         self.service = default_service if service is None else service
-        self.functions = {f.name: FunctionCode(program, f) for f in program.functions}
+        experience = default_experience if experience is None else experience
+        products = _has_products(program)
+        self.functions = {
+            f.name: FunctionCode(program, f, self.policy, experience, products)
+            for f in program.functions
+        }
         self.name = ""
         """What people call the program: for `explain` and the views."""
         self.argument_names: Sequence[str] = ()
@@ -130,9 +140,16 @@ class VM:
         return self._constants[number]
 
     def wait(self) -> None:
-        """Return when nothing of this machine's functions waits for the compiler."""
+        """Have compiled now what was used often enough, whether that pays or not; return when nothing of this
+        machine's functions waits for the compiler."""
+        self.compile_postponed()
         own = {code.fingerprint for code in self.functions.values()}
         self.service.wait(lambda key: key.fingerprint in own)
+
+    def compile_postponed(self) -> None:
+        """Ask for what the policy put off because it did not pay yet."""
+        for code in self.functions.values():
+            code.tiers.demand(_Requests(self, code))
 
     def block_counts(self) -> list[dict[str, object]]:
         """Interpreted executions of every block; on entry blocks, `served`: compiled calls."""
@@ -140,6 +157,8 @@ class VM:
         for name, code in self.functions.items():
             for block, count in zip(code.function.blocks, code.profile.counts, strict=True):
                 rows.append({"function": name, "block": block.name, "executions": count})
+            for row, times in zip(rows[-len(code.function.blocks) :], code.profile.times, strict=True):
+                row["mean_seconds"] = times.mean
             rows[-len(code.function.blocks)]["served"] = code.profile.served
         return rows
 
@@ -151,9 +170,20 @@ class VM:
         """The facts of the code that fits the call, and its results; None if there is none."""
         if code.version != self.service.cache.version:
             code.refresh(self.service.cache)
+        shapes: Shapes | None = None
         for entry in code.entries:
+            if code.tiers.left:
+                shapes = _shapes(arguments)
+                if code.tiers.avoids(entry.key.signature, shapes):
+                    continue
+            hits = entry.hits
+            timed = hits < TIMED_FIRST or not hits & TIMED_EVERY - 1
+            started = time.perf_counter() if timed else 0.0
             results = entry.kernel.invoke(arguments, self.pool)
             if results is not None:
+                if timed:
+                    seconds = time.perf_counter() - started
+                    code.measured(entry, arguments, seconds)
                 reply, now = entry.kernel.reply, indicators.now
                 entry.hits += 1
                 code.profile.counted += 1
@@ -168,56 +198,22 @@ class VM:
         if served is not None:
             pairs = zip(served[0].results, served[1], strict=True)
             return [array.item() if fact.dtype.weak else array for fact, array in pairs]
-        was_hot = self.policy.is_hot(code.profile)
+        history, shapes = code.history(values), tuple(map(shape_of, values))
+        was_hot = code.profile.hot
         if was_hot:
-            self._miss(code, values)
+            history.add_miss(shapes)
+            code.profile.missed += 1
+            code.profile.last_miss = Miss.of(history.types, values)
+            indicators.now.misses += 1
+            self.service.cache.misses += 1
+            if code.tiers.is_time(history, shapes):
+                code.tiers.ask(history, shapes, _Requests(self, code))
+        started = time.perf_counter()
         results = _Interpreter(self, code, depth).run(values)
-        history = code.history(values)
-        history.add(values)
-        if not was_hot and self.policy.is_hot(code.profile):
-            self._request(code, history, values)
+        history.add(shapes, time.perf_counter() - started)
+        if not was_hot and code.tiers.is_time(history, shapes):
+            code.tiers.ask(history, shapes, _Requests(self, code))
         return results
-
-    def _miss(self, code: FunctionCode, values: Sequence[Value]) -> None:
-        history = code.history(values)
-        history.add_miss(values)
-        code.profile.missed += 1
-        code.profile.last_miss = Miss.of(history.types, values)
-        indicators.now.misses += 1
-        self.service.cache.misses += 1
-        self._request(code, history, values)
-
-    def _request(self, code: FunctionCode, history: ShapeHistory, values: Sequence[Value]) -> None:
-        """Have the first of the policy's signatures compiled that was not yet tried in vain."""
-        service = self.service
-        shapes = tuple(map(shape_of, values))
-        case = ShapeCase(code.function.name, history, shapes, self.has_products)
-        for signature in self.policy.shape_policy.signatures(case):
-            key = self.key(code, signature)
-            asked = key in code.keys
-            code.keys[key] = None
-            if asked and service.is_pending(key):
-                return
-            entry = service.cache.find(key)
-            if entry is not None:
-                if asked and entry.version <= code.version:
-                    continue  # it was tried: its guards refuse this very call
-                code.version = -1
-                return
-            if key not in service.failures:
-                request = partial(_request_bytes, self.program, code.function.name, key)
-                saving = partial(self.policy.saving, code.profile)
-                service.submit(key, request, self.program.constants, saving, owner=self)
-                if history.asked is not None and signature.covers(history.asked):
-                    service.cancel(self.key(code, history.asked), owner=self)
-                history.asked = signature
-                return
-
-    @cached_property
-    def has_products(self) -> bool:
-        """Whether a matrix product is in the program."""
-        blocks = (block for function in self.program.functions for block in function.blocks)
-        return any(i.opcode == "matmul" for block in blocks for i in block.instructions)
 
     def key(self, code: FunctionCode, signature: Signature) -> CacheKey:
         """The key of `signature` as this machine would have it compiled now."""
@@ -230,6 +226,56 @@ class VM:
             self.policy.fuse,
             self.policy.schedule,
         )
+
+
+def _has_products(program: Program) -> bool:
+    """Whether a matrix product is in the program."""
+    blocks = (block for function in program.functions for block in function.blocks)
+    return any(i.opcode == "matmul" for block in blocks for i in block.instructions)
+
+
+def _shapes(arguments: Sequence[object]) -> Shapes:
+    """Of the arguments of a call, whatever they are."""
+    return tuple([cast(Array, a).shape if isinstance(a, np.ndarray) else () for a in arguments])
+
+
+@dataclass(frozen=True)
+class _Requests:
+    """How the tiers of one function have code made."""
+
+    vm: VM
+    code: FunctionCode
+
+    def standing(self, signature: Signature, history: ShapeHistory) -> Standing:
+        """What there is for `signature`."""
+        code, service = self.code, self.vm.service
+        key = self.vm.key(code, signature)
+        asked = key in code.keys
+        if service.is_pending(key):
+            if not asked:  # somebody else did: wait for it, too
+                self.submit(signature, history)
+            return Standing.PENDING
+        entry = service.cache.find(key)
+        if entry is not None:
+            if asked and entry.version <= code.version:
+                return Standing.REFUSES  # it was tried
+            code.version = -1
+        elif key not in service.failures:
+            return Standing.ABSENT
+        code.keys[key] = None
+        return Standing.FAILED if entry is None else Standing.READY
+
+    def submit(self, signature: Signature, history: ShapeHistory) -> None:
+        """Have it compiled, instead of what it makes superfluous."""
+        vm, code = self.vm, self.code
+        key = vm.key(code, signature)
+        code.keys[key] = None
+        request = partial(_request_bytes, vm.program, code.function.name, key)
+        saving = partial(vm.policy.saving, code.profile)
+        vm.service.submit(key, request, vm.program.constants, saving, owner=vm)
+        if history.asked is not None and signature.covers(history.asked):
+            vm.service.cancel(vm.key(code, history.asked), owner=vm)
+        history.asked = signature
 
 
 def _request_bytes(program: Program, function: str, key: CacheKey) -> bytes:
@@ -249,12 +295,21 @@ def _request_bytes(program: Program, function: str, key: CacheKey) -> bytes:
 
 
 class FunctionCode:
-    """A function ready to run: its operator instructions as sites, its profile, its compiled code."""
+    """A function ready to run: its operator instructions as sites, its profile and tiers, its compiled code."""
 
-    def __init__(self, program: Program, function: Function) -> None:
+    def __init__(
+        self,
+        program: Program,
+        function: Function,
+        policy: Policy,
+        experience: Experience,
+        products: bool,
+    ) -> None:
         self.function = function
         self._program = program
         self.profile = Profile([0] * len(function.blocks))
+        works = [work_of(program, [block]) for block in function.blocks]
+        self.tiers = Tiers(function.name, self.profile, works, products, policy, experience)
         self.blocks: list[list[Site | Instruction]] = [
             [Site(i) if i.opcode in OPERATORS else i for i in block.instructions]
             for block in function.blocks
@@ -263,6 +318,8 @@ class FunctionCode:
         """What was asked for, in this order."""
         self.entries: list[CacheEntry] = []
         """What of that is compiled."""
+        self.free: list[CacheEntry] = []
+        """Those of them that are left for no shapes: calls may enter them without asking here."""
         self.version = -1
 
     @cached_property
@@ -274,7 +331,23 @@ class FunctionCode:
         """Look up what was asked for in a cache that has changed."""
         self.version = cache.version
         found = map(cache.find, list(self.keys))
-        self.entries = [entry for entry in found if entry is not None]
+        before, self.entries = self.entries, [entry for entry in found if entry is not None]
+        for entry in self.entries:
+            if entry not in before:
+                stages = entry.kernel.reply.milliseconds
+                seconds = sum(ms for stage, ms in stages.items() if stage != "import") / 1e3
+                self.tiers.arrived(entry.kernel.signature, seconds)
+        self._set_free()
+
+    def _set_free(self) -> None:
+        self.free = [e for e in self.entries if not self.tiers.has_left(e.key.signature)]
+
+    def measured(self, entry: CacheEntry, arguments: Sequence[object], seconds: float) -> None:
+        """A run of compiled code took so long."""
+        history = self.profile.histories.get(class_of(arguments))
+        shapes = _shapes(arguments)
+        if self.tiers.measured(entry.key.signature, history, shapes, seconds):
+            self._set_free()
 
     def history(self, values: Sequence[Value]) -> ShapeHistory:
         """The calls so far of the class of `values`."""
@@ -310,13 +383,18 @@ class _Interpreter:
         counts = code.profile.counts
         block: int | None = 0
         while block is not None:
-            counts[block] += 1
+            number, count = block, counts[block]
+            counts[block] = count + 1
+            timed = count < TIMED_BLOCKS or not count & TIMED_BLOCKS_EVERY - 1
+            started = time.perf_counter() if timed else 0.0
             for step in code.blocks[block][:-1]:
                 self._step(step)
             terminator = code.blocks[block][-1]
             assert isinstance(terminator, Instruction)
             block = self._leave(terminator)
             pool.safe_point()
+            if timed:
+                code.profile.times[number].add(time.perf_counter() - started)
         return self.results
 
     def _value(self, register: int) -> Value:
