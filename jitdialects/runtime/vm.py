@@ -273,8 +273,9 @@ class _Requests:
         request = partial(_request_bytes, vm.program, code.function.name, key)
         saving = partial(vm.policy.saving, code.profile)
         vm.service.submit(key, request, vm.program.constants, saving, owner=vm)
-        if history.asked is not None and signature.covers(history.asked):
-            vm.service.cancel(vm.key(code, history.asked), owner=vm)
+        before = history.asked
+        if before is not None and before != signature and signature.covers(before):
+            vm.service.cancel(vm.key(code, before), owner=vm)
         history.asked = signature
 
 
