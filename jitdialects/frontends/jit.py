@@ -99,11 +99,7 @@ class Capture:
 
     def stub(self, vm: VM, entry: CacheEntry) -> Stub:
         """The stub of compiled code, for calls of this capture."""
-        profile = vm.functions["main"].profile
-
-        def served(calls: int) -> None:
-            profile.counted += calls
-
+        served = vm.functions["main"].profile.count_served
         return Stub(entry, served, self.structure is not LEAF, vm.pool)
 
     def run(self, vm: VM, arguments: Sequence[Argument], *, as_arrays: bool) -> object:
@@ -266,7 +262,7 @@ class Jitted(StubCallable, Generic[P, R]):
             plain = self._plain.get((names, _look(values)))
         if plain is not None:
             self._last, vm = plain
-            result = self._last.run(vm, cast(Sequence[Argument], values), as_arrays=lifted)
+            result = self._last.run(vm, cast("Sequence[Argument]", values), as_arrays=lifted)
             self._offer(plain)
             return cast(R, result)
         method = self._method(args)

@@ -417,9 +417,12 @@ def constant(value: NumPyValue, who: str) -> LazyValue:
     return LazyValue(STRONG[array.dtype], array.shape, array)
 
 
+_KNOWN = {(d.numpy, weak): DType(d.name, weak) for d in STRONG.values() for weak in (False, True)}
+
+
 def known(array: NDArray[np.generic], weak: bool) -> LazyValue:
     """A value for an array that nobody else will write; `weak`: it stands for a Python scalar."""
-    return LazyValue(DType(array.dtype.name, weak), array.shape, array)
+    return LazyValue(_KNOWN[array.dtype, weak], array.shape, array)
 
 
 def sync() -> None:

@@ -40,6 +40,7 @@ LARGEST_ARENA = 1 << 28
 _HAVE_VECTORCALL, _METHOD_DESCRIPTOR = 1 << 11, 1 << 17
 """Flags of a type."""
 _WORD = ctypes.c_int64
+_WANTED, _BYTES = ENVIRONMENT.index("arena_wanted"), ENVIRONMENT.index("arena_bytes")
 
 
 def _address(function: str) -> int:
@@ -85,8 +86,8 @@ class _Environment:
 
     def grow_arena(self) -> None:
         """Have the memory for temporaries that a call asked for in vain, if nobody computes in it now."""
-        bytes = self.get("arena_wanted")
-        if not self.get("arena_bytes") < bytes <= LARGEST_ARENA or self.get("arena_busy"):
+        bytes = self.words[_WANTED]
+        if not self.words[_BYTES] < bytes <= LARGEST_ARENA or self.get("arena_busy"):
             return
         block = default_pool.allocate(bytes)
         self.set("arena", default_pool.address(block))

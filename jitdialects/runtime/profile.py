@@ -140,6 +140,10 @@ class Profile:
     def __post_init__(self) -> None:
         self.times = [Times() for _ in self.counts]
 
+    def count_served(self, calls: int) -> None:
+        """Compiled code has served some more calls."""
+        self.counted += calls
+
     @property
     def served(self) -> int:
         """Calls served by compiled code."""

@@ -27,6 +27,7 @@ from jitdialects.config import config
 from jitdialects.errors import ArgumentError, DTypeError, Error, PoolError, ShapeError
 from jitdialects.runtime import float_environment
 from jitdialects.runtime.cache import CacheEntry, CacheKey, KernelCache
+from jitdialects.runtime.callables import Stub, StubCallable, settle
 from jitdialects.runtime.cost_model import work_of
 from jitdialects.runtime.dispatch import class_of, type_of
 from jitdialects.runtime.identity import compiler_version, feature_level, fingerprint
@@ -100,6 +101,10 @@ class VM:
         scalars. Weak results are rank-0 arrays of bool, int64 or float64, as NumPy would make them.
         """
         code = self.functions.get(name)
+        if code is not None:
+            results = code.stubs(*arguments)
+            if results is not None:
+                return results
         if code is None:
             names = ", ".join(f"@{n}" for n in self.functions) or "none"
             raise ArgumentError(f"the program has no function @{name} (it has: {names})")
@@ -111,6 +116,7 @@ class VM:
         callers = float_environment.enter()
         try:
             served = self._run_compiled(code, arguments)
+            self._offer(code)
             if served is not None:
                 return served[1]
             values = [from_argument(a, p, f"@{name}") for p, a in enumerate(arguments)]
@@ -192,6 +198,17 @@ class VM:
                 now.operators_fused += reply.operators_fused
                 return reply, results
         return None
+
+    def _offer(self, code: FunctionCode) -> None:
+        """Let stubs take the calls of `run` that this function's code fits, once it was timed often enough."""
+        settle()
+        ready = [e for e in code.free if e.hits >= TIMED_FIRST and e.kernel.stub]
+        if ready != code.offered:
+            present = dict(zip(code.offered, code.stubs_served, strict=True))
+            count = code.profile.count_served
+            stubs = [present.get(e) or Stub(e, count, True, self.pool) for e in ready]
+            code.offered, code.stubs_served = ready, stubs
+            code.stubs.serve({(): stubs}, (), self.service.cache)
 
     def _call(self, code: FunctionCode, values: Sequence[Value], depth: int) -> Sequence[Value]:
         served = self._run_compiled(code, values)
@@ -295,6 +312,13 @@ def _request_bytes(program: Program, function: str, key: CacheKey) -> bytes:
     return request.encode()
 
 
+class _Entrance(StubCallable):
+    """Gives the results of a call that a stub takes, and None for any other."""
+
+    def __call__(self, *arguments: object) -> tuple[Array, ...] | None:
+        return None
+
+
 class FunctionCode:
     """A function ready to run: its operator instructions as sites, its profile and tiers, its compiled code."""
 
@@ -322,6 +346,10 @@ class FunctionCode:
         self.free: list[CacheEntry] = []
         """Those of them that are left for no shapes: calls may enter them without asking here."""
         self.version = -1
+        self.stubs = _Entrance()
+        """Calls of `run` that compiled code takes."""
+        self.offered: list[CacheEntry] = []
+        self.stubs_served: list[Stub] = []
 
     @cached_property
     def fingerprint(self) -> str:

@@ -22,6 +22,7 @@ from jitdialects.runtime.indicators import indicators
 from jitdialects.runtime.native import objects
 from jitdialects.runtime.native.call_stub import KEEP_BYTES, RING
 from jitdialects.runtime.pool import default_pool
+from jitdialects.runtime.tiers import TIMED_FIRST
 
 F32 = np.float32
 
@@ -298,6 +299,62 @@ def test_a_function_of_many_signatures_has_a_stub_for_each() -> None:
         assert (expect_served(f, ramp(size)) == ramp(size) * 2 + 1).all()
     for other in (ramp(99), ramp(3, 3), ramp(8).astype(np.float64), ramp(8)[::2], 3.0):
         assert (np.asarray(expect_python(f, other)) == np.asarray(other) * 2 + 1).all()
+
+
+def entered(machine: jd.VM) -> int:
+    """Calls of `run` that stubs have served."""
+    return sum(stub.words[2] for stub in machine.functions["main"].stubs_served)
+
+
+def test_runs_of_a_machine_enter_stubs() -> None:
+    f = jd.jit(lambda x, a: (x * a, x + a))
+    x = ramp(5)
+    f(x, 2.0)
+    machine = jd.VM(f.program)
+    for size in (5, 6, 7):
+        for _ in range(4):
+            machine.run("main", ramp(size), 2.0)
+            machine.wait()
+    for _ in range(TIMED_FIRST):
+        machine.run("main", x, 2.0)
+    before, served = entered(machine), machine.functions["main"].profile.served
+    first, second = machine.run("main", x, 3.0)
+    assert (first == x * 3).all() and (second == x + 3).all()
+    assert entered(machine) == before + 1
+    assert machine.functions["main"].profile.served == served + 1
+    for wrong in ((x,), (x, 2.0, 3.0), (x, "text"), (x.astype(np.float16), 2.0)):
+        with pytest.raises(jd.errors.Error):
+            machine.run("main", *wrong)
+    with pytest.raises(jd.errors.ArgumentError, match="no function"):
+        machine.run("other", x, 2.0)
+    assert (machine.run("main", x.astype(np.float64), 3.0)[0] == x * 3.0).all()
+    jd.clear_cache()
+    assert (machine.run("main", x, 3.0)[1] == x + 3).all()
+
+
+def test_results_that_stand_for_python_scalars_come_as_before() -> None:
+    f = hot(lambda a, b: (a + b, a < b), (2, 3.5))
+    machine = jd.VM(f.program, jd.Policy(threshold=10**9))
+    for got, want in zip(expect_served(f, 4, 3.5), machine.run("main", 4, 3.5), strict=True):
+        assert type(got) is type(want) and got.dtype == want.dtype and got == want
+
+
+def test_lazy_arrays_reach_compiled_code() -> None:
+    f = hot(lambda x, y: x * y + 1, (ramp(4), ramp(4)))
+    x = jnp.asarray(ramp(4))
+    (machine,) = f.machines()
+    for _ in range(TIMED_FIRST):
+        f(x, x)
+    before = entered(machine)
+    for other in (x, x + 1, ramp(4)):
+        result = f(x, y=other)
+        assert isinstance(result, jd.Array)
+        assert (np.asarray(result) == ramp(4) * np.asarray(other) + 1).all()
+    assert entered(machine) == before + 3
+    with pytest.raises(jd.errors.TraceError):
+        kept: list[Any] = []
+        jd.jit(lambda x: kept.append(x))(ramp(4))
+        f(x, kept[0])
 
 
 def test_calls_go_on_while_stubs_are_replaced() -> None:

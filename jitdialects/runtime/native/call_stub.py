@@ -61,6 +61,7 @@ SAMPLE = 16
 _CONTROL, _DEFAULT = 0xFFC0, 0x1F80
 """As in `runtime.float_environment`."""
 _BASE_FLAGS = objects.C_CONTIGUOUS | objects.ALIGNED | objects.WRITEABLE
+_SET_ANEW = objects.F_CONTIGUOUS | objects.WRITEABLE
 _SLOT = 2
 """Words of a place in a ring: the array (or 0), the bytes of its block."""
 
@@ -340,11 +341,11 @@ class _Stub:
         self.slots += map(self.size, (*result.shape, *_strides(result.shape)))
 
     def _check_old(self, tag: str, at: int, result: TensorFact, bytes: str) -> None:
-        """Go on where the array in the ring is held by the ring alone, is as it was made but for its sizes, and
-        its block is large enough, and not four times too large."""
+        """Go on where the array in the ring is held by the ring alone, is as it was made but for what is set
+        anew, and its block is large enough, and not four times too large."""
         old = f"%{tag}.old"
         flags = self.load("i32", old, objects.FLAGS)
-        flags = self.value(f"and i32 {flags}, {0xFFFF & ~objects.F_CONTIGUOUS}")
+        flags = self.value(f"and i32 {flags}, {0xFFFF & ~_SET_ANEW}")
         descriptor = self.load("i64", old, objects.DESCRIPTOR)
         words = [
             self.value(f"xor i64 {self.load('i64', old, 0)}, 1"),
@@ -352,7 +353,7 @@ class _Stub:
             self.value(f"xor i64 {descriptor}, {self.load('i64', '%state', at + 8)}"),
         ]
         for found, expected in (
-            (flags, _BASE_FLAGS),
+            (flags, _BASE_FLAGS & ~_SET_ANEW),
             (self.load("i32", old, objects.RANK), len(result.shape)),
         ):
             words.append(
@@ -583,5 +584,5 @@ def _strides(shape: Shape) -> list[Dim]:
 
 
 def is_servable(reply: CompileReply) -> bool:
-    """Whether a stub can serve this code: all results are arrays (a weak one is a scalar to others)."""
-    return bool(reply.results) and not any(result.dtype.weak for result in reply.results)
+    """Whether a stub can serve this code: it has results."""
+    return bool(reply.results)
