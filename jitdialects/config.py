@@ -86,6 +86,7 @@ _OPTIONS: dict[str, tuple[object, Callable[[object], object]]] = {
     "features": (None, _feature_level),
     "compiler": ("server", _one_of("server", "in-process")),
     "compile_seconds": (20.0, _seconds),
+    "compile_megabytes": (4096, _positive),
     "threads": (None, _number_of_threads),
 }
 """Option -> its default, and what reads text or a value (`ValueError` for what is not allowed)."""
@@ -120,6 +121,8 @@ class Config:
     """Where code is compiled: a `server` process, or `in-process` (for debugging)."""
     compile_seconds: float
     """What one compile may take; a function that needs more stays interpreted."""
+    compile_megabytes: int
+    """Memory that one compile may take in the compile server; a function that needs more stays interpreted."""
     threads: int | None
     """Threads that a parallel loop may use, the calling one included; 1: no others; None (empty
     variable): as many as there are cores for this process."""

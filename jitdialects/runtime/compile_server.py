@@ -5,8 +5,10 @@ imported over there only, so that compiling takes neither the GIL nor memory of 
 computes, and an abort inside LLVM ends nobody else. What can go wrong costs a compile, never a call:
 
 - a server that ends in the middle of a request is replaced and asked once more; a request that ended
-  two servers is refused with what the server last said;
-- a server that does not answer in time is killed;
+  two servers is refused with what the server last said, now and when it comes again;
+- a server that does not answer in time is killed, and its request refused in the same way;
+- one that ends again and again is started later and later, and in the end no more;
+- memory beyond a budget is an error in the reply, after which the server makes room for another;
 - where no subprocess may be started, requests are compiled in this process, which is said once.
 
 The other end is `compile_server_main`; each message there is preceded by its length (u64, little endian).
@@ -15,8 +17,10 @@ The other end is `compile_server_main`; each message there is preceded by its le
 from __future__ import annotations
 
 import atexit
+import contextlib
 import fcntl
 import gc
+import hashlib
 import json
 import os
 import socket
@@ -25,8 +29,10 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 import warnings
 import weakref
+from collections.abc import Generator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
@@ -40,13 +46,26 @@ SWITCH_INTERVAL = 0.05e-3
 _LOWEST_FD = 10
 """Descriptors below may be closed standard streams, which `subprocess` would overwrite."""
 _ATTEMPTS = 2
-_PATIENCE = 3
+_PATIENCE, _TO_START = 3, 10.0
+"""A reply may take so many times `config.compile_seconds`, and so many seconds for a start."""
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 5.0
+"""Seconds before a server is started again, where the two before it ended: doubled each time."""
+_MOST_DEATHS = 10
+"""So many servers in a row may end without an answer."""
+_MOST_REFUSED = 1000
+_QUIET = 0.02
+"""Seconds without a request after which background work may ask."""
+_AT_ONCE, _IN_TURN, _WHEN_IDLE = range(3)
 _NICE = 5
 _SAID_AT_MOST = 300
 
 
 class _Ended(Exception):
     """The server is gone; the text is what is known of its end."""
+
+
+class _Hopeless(Exception):
+    """A request that no server shall be asked again; the text says why."""
 
 
 @dataclass
@@ -56,6 +75,8 @@ class _Process:
     popen: subprocess.Popen[bytes]
     socket: socket.socket
     log: IO[bytes]
+    budget: tuple[float, int]
+    """Seconds and megabytes for a request."""
 
     def last_words(self) -> str:
         """The exit status and the last line that it wrote."""
@@ -79,6 +100,51 @@ class _Process:
         self.popen.returncode = 0  # so that nobody here waits for it
 
 
+class _Turns:
+    """A lock that callers get in the order of their ranks; the last rank, only after some quiet."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._waiting = [0, 0, 0]
+        self._held = False
+        self._freed = 0.0
+
+    @contextlib.contextmanager
+    def taken(self, rank: int) -> Generator[None]:
+        """Hold the lock inside."""
+        quiet = _QUIET if rank == _WHEN_IDLE else 0.0
+        with self._changed:
+            self._waiting[rank] += 1
+            try:
+                while not self._is_free(rank, quiet):
+                    self._changed.wait(quiet or None)
+                self._held = True
+            finally:
+                self._waiting[rank] -= 1
+        try:
+            yield
+        finally:
+            self.give()
+
+    def _is_free(self, rank: int, quiet: float) -> bool:
+        quiet_since = time.monotonic() - self._freed
+        return not self._held and not any(self._waiting[:rank]) and quiet_since >= quiet
+
+    def try_to_take(self) -> bool:
+        """Take it if nobody has it."""
+        with self._changed:
+            free = not self._held
+            self._held = True
+            return free
+
+    def give(self) -> None:
+        """Let others have it."""
+        with self._changed:
+            self._held = False
+            self._freed = time.monotonic()
+            self._changed.notify_all()
+
+
 class CompileServer:
     """A function from a compile request to its reply; one request at a time, whichever thread asks.
 
@@ -91,39 +157,26 @@ class CompileServer:
         """Servers started so far."""
         self._given = deadline
         self._process: _Process | None = None
-        self._lock = threading.Lock()
-        self._closed = False
+        self._turns = _Turns()
+        self._closed = threading.Event()
         self._unavailable = False
+        self._refused: dict[bytes, str] = {}
+        """Digests of requests that ended two servers or got no answer, and what is known of it."""
+        self._deaths = 0
+        """Servers that ended without an answer since the last answer."""
         _servers.add(self)
 
     def __call__(self, request: bytes) -> bytes:
-        if self._unavailable or config.compiler == "in-process":
-            return compile_in_process(request)
-        with self._lock:
-            why = ""
-            for _ in range(_ATTEMPTS):
-                try:
-                    server = self._running()
-                except OSError as error:
-                    self._unavailable = True
-                    warnings.warn(
-                        f"jitdialects: the compile server cannot be started ({error}); "
-                        "compiling in this process, which slows calls down while it happens",
-                        RuntimeWarning,
-                        stacklevel=2,
-                    )
-                    return compile_in_process(request)
-                try:
-                    return _exchange(server, request)
-                except TimeoutError:
-                    self._end()
-                    raise CompileError(
-                        f"the compiler did not answer within {self._deadline:g} s and was killed"
-                    ) from None
-                except _Ended as end:
-                    why = str(end)
-                    self._end()
-            raise CompileError(f"the compiler ended over this request ({why})")
+        """The reply to `request`."""
+        return self._ask(request, _IN_TURN)
+
+    def at_once(self, request: bytes) -> bytes:
+        """The reply to a request that a call waits for: before all others that wait."""
+        return self._ask(request, _AT_ONCE)
+
+    def when_idle(self, request: bytes) -> bytes:
+        """The reply to a request that nobody waits for: after all others."""
+        return self._ask(request, _WHEN_IDLE)
 
     @property
     def pid(self) -> int | None:
@@ -132,35 +185,109 @@ class CompileServer:
         return None if server is None else server.popen.pid
 
     @property
-    def _deadline(self) -> float:
-        return _PATIENCE * config.compile_seconds if self._given is None else self._given
+    def is_apart(self) -> bool:
+        """Whether requests are served by another process."""
+        return not self._unavailable and config.compiler == "server"
 
     def close(self) -> None:
         """End the server and start none again; a request in flight ends with `CompileError`."""
-        self._closed = True
+        self._closed.set()
         server = self._process
         if server is not None:
             server.popen.kill()  # whoever waits for its reply cleans up
-        if self._lock.acquire(blocking=False):
+        if self._turns.try_to_take():
             self._end()
-            self._lock.release()
+            self._turns.give()
 
     def after_fork(self) -> None:
         """In a child: the server and whoever waits for it stayed with the parent."""
-        self._lock = threading.Lock()
+        self._turns = _Turns()
         if self._process is not None:
             self._process.forget()
             self._process = None
 
+    def _ask(self, request: bytes, rank: int) -> bytes:
+        if not self.is_apart:
+            return compile_in_process(request)
+        digest = hashlib.blake2b(request, digest_size=16).digest()
+        with self._turns.taken(rank):
+            if digest in self._refused:
+                raise CompileError(self._refused[digest])
+            try:
+                return self._answer(request)
+            except _Hopeless as hopeless:
+                if len(self._refused) < _MOST_REFUSED:
+                    self._refused[digest] = str(hopeless)
+                raise CompileError(str(hopeless)) from None
+            except OSError as error:
+                self._unavailable = True
+                warnings.warn(
+                    f"jitdialects: the compile server cannot be started ({error}); "
+                    "compiling in this process, which slows calls down while it happens",
+                    RuntimeWarning,
+                    stacklevel=3,
+                )
+        return compile_in_process(request)
+
+    def _answer(self, request: bytes) -> bytes:
+        """The reply of a server, or of the one after it; `OSError` where none can be started."""
+        why = ""
+        for _ in range(_ATTEMPTS):
+            server = self._running()
+            try:
+                reply = _exchange(server, request)
+            except TimeoutError:
+                self._bury()
+                raise _Hopeless(
+                    f"the compiler did not answer within {server.budget[0]:g} s and was killed"
+                ) from None
+            except _Ended as end:
+                self._bury()
+                why = str(end)
+            except BaseException:
+                self._end()  # a reply that nobody reads would be taken for the next one
+                raise
+            else:
+                self._deaths = 0
+                return reply
+        raise _Hopeless(f"the compiler ended over this request ({why})")
+
+    @property
+    def _budget(self) -> tuple[float, int]:
+        """Seconds and megabytes that a request may take."""
+        seconds = _TO_START + _PATIENCE * config.compile_seconds
+        return seconds if self._given is None else self._given, config.compile_megabytes
+
     def _running(self) -> _Process:
-        if self._closed:
-            raise CompileError("this process compiles nothing any more")
-        if self._process is not None and self._process.popen.poll() is not None:
+        server = self._process
+        if server is not None and (
+            server.popen.poll() is not None or server.budget != self._budget
+        ):
             self._end()  # it left between requests, as one does that has grown too large
-        if self._process is None:
-            self._process = _start(self._deadline)
+        if self._deaths >= _MOST_DEATHS:
+            raise CompileError(
+                f"the compiler ended {self._deaths} times in a row; this process compiles nothing any more"
+            )
+        if self._process is None and self._deaths > 1:
+            self._closed.wait(min(_FIRST_PAUSE * 2 ** (self._deaths - 2), _LONGEST_PAUSE))
+        if not self._closed.is_set() and self._process is None:
+            self._process = _start(self._budget)
             self.starts += 1
+        if self._closed.is_set() or self._process is None:
+            self._end()
+            raise CompileError("this process compiles nothing any more")
         return self._process
+
+    def _bury(self) -> None:
+        self._end()
+        self._deaths += 1
+        if self._deaths == _MOST_DEATHS:
+            warnings.warn(
+                f"jitdialects: the compile server ended {self._deaths} times in a row; "
+                "nothing more is compiled, programs run interpreted",
+                RuntimeWarning,
+                stacklevel=4,
+            )
 
     def _end(self) -> None:
         if self._process is not None:
@@ -168,7 +295,7 @@ class CompileServer:
             self._process = None
 
 
-def _start(deadline: float) -> _Process:
+def _start(budget: tuple[float, int]) -> _Process:
     """Start a server; `OSError` where that is not possible."""
     ours, theirs = socket.socketpair()
     log = tempfile.TemporaryFile()
@@ -179,7 +306,7 @@ def _start(deadline: float) -> _Process:
             # a process group of its own, so that ^C in a terminal ends calls and not the server; no
             # session of its own: its niceness would be weighed against nobody
             popen = subprocess.Popen(
-                [sys.executable, "-I", str(MAIN), str(passed), str(deadline), str(_niceness())],
+                [sys.executable, "-I", str(MAIN), *map(str, (passed, *budget, _niceness()))],
                 pass_fds=(passed,),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
@@ -198,8 +325,8 @@ def _start(deadline: float) -> _Process:
     finally:
         ours.close()
         theirs.close()
-    process = _Process(popen, socket.socket(fileno=kept), log)
-    process.socket.settimeout(deadline)
+    process = _Process(popen, socket.socket(fileno=kept), log, budget)
+    process.socket.settimeout(budget[0])
     try:
         _send(process.socket, json.dumps({"path": sys.path}).encode())
     except OSError as error:

@@ -1,9 +1,9 @@
-"""The compile server: `python -I compile_server_main.py FD SECONDS NICENESS`, started by `compile_server`.
+"""The compile server, started by `compile_server`: `python -I compile_server_main.py FD SECONDS MEGABYTES NICENESS`.
 
 Serves compile requests from the socket FD one by one: first a JSON message with the parent's import
 path, then requests, each answered. Ends with its parent, when the socket closes, when one request takes
 SECONDS (by the kernel's timer: also where a thread holds the GIL), and, after a reply, when it has
-grown beyond `RESIDENT_LIMIT`.
+grown beyond `RESIDENT_LIMIT` or the request met the limit of MEGABYTES more than the server itself needs.
 
 Run by path, so that nothing of the package is imported before the parent's import path is known.
 """
@@ -23,18 +23,15 @@ import time
 
 RESIDENT_LIMIT = 1 << 30
 """Bytes of resident memory beyond which a server leaves after its reply; the parent starts another."""
-DATA_LIMIT = 8 << 30
-"""Bytes of memory that a compile may take before it gets a `MemoryError`."""
 
 
 def main() -> None:
     """Serve until the parent is gone."""
-    descriptor, seconds, niceness = int(sys.argv[1]), float(sys.argv[2]), int(sys.argv[3])
-    connection = socket.socket(fileno=descriptor)
-    os.nice(niceness)
-    resource.setrlimit(resource.RLIMIT_DATA, (DATA_LIMIT, resource.RLIM_INFINITY))
+    descriptor, seconds, megabytes, niceness = sys.argv[1:]
+    connection = socket.socket(fileno=int(descriptor))
+    os.nice(int(niceness))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    threading.Thread(target=_leave_with_parent, args=(descriptor,), daemon=True).start()
+    threading.Thread(target=_leave_with_parent, args=(connection.fileno(),), daemon=True).start()
     _extend_path(connection)
     from jitdialects.config import FEATURE_LEVELS
     from jitdialects.runtime import float_environment
@@ -46,15 +43,23 @@ def main() -> None:
     prepare(FEATURE_LEVELS[0])
     gc.disable()
     gc.freeze()
-    accounted = 0.0
-    while True:
+    limit = _data_memory() + (int(megabytes) << 20)
+    resource.setrlimit(resource.RLIMIT_DATA, (limit, resource.RLIM_INFINITY))
+    accounted, is_spent = 0.0, False
+    while not is_spent:
         try:
             request = receive(connection)
         except (EOFError, OSError):
             return
-        signal.setitimer(signal.ITIMER_REAL, seconds)
+        signal.setitimer(signal.ITIMER_REAL, float(seconds))
         try:
             reply = compile_request(request, accounted)
+        except MemoryError:
+            is_spent = True
+            reply = encode_error(
+                f"compiling this takes more than {megabytes} MB; config.compile_megabytes or "
+                "JITDIALECTS_COMPILE_MEGABYTES allows more"
+            )
         except Exception as error:
             reply = encode_error(f"{type(error).__name__}: {error}")
         signal.setitimer(signal.ITIMER_REAL, 0.0)
@@ -63,8 +68,7 @@ def main() -> None:
             connection.sendall(LENGTH.pack(len(reply)) + reply)
         except OSError:
             return
-        if _resident() > RESIDENT_LIMIT:
-            return
+        is_spent = is_spent or _resident() > RESIDENT_LIMIT
         gc.collect()
 
 
@@ -84,8 +88,17 @@ def _leave_with_parent(descriptor: int) -> None:
 
 
 def _resident() -> int:
+    return _memory(1)
+
+
+def _data_memory() -> int:
+    """Bytes that the limit on data counts."""
+    return _memory(5)
+
+
+def _memory(field: int) -> int:
     with open("/proc/self/statm") as file:
-        return int(file.read().split()[1]) * resource.getpagesize()
+        return int(file.read().split()[field]) * resource.getpagesize()
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +20,7 @@ from jitdialects.config import config
 from jitdialects.errors import CompileError
 from jitdialects.runtime import compile_server, compiler
 from jitdialects.runtime.cache import KernelCache
-from jitdialects.runtime.compile_server import CompileServer, compile_in_process
+from jitdialects.runtime.compile_server import MAIN, CompileServer, compile_in_process
 from jitdialects.runtime.messages import CompileReply, CompileRequest
 from jitdialects.runtime.policy import Policy
 from jitdialects.runtime.service import CompileService
@@ -40,6 +40,38 @@ def server() -> Iterator[CompileServer]:
     made = CompileServer()
     yield made
     made.close()
+
+
+Play = Callable[[str], None]
+"""Has a script stand in for the server."""
+
+ECHO = """
+import socket, struct, sys, time
+
+connection = socket.socket(fileno=int(sys.argv[1]))
+
+
+def receive():
+    head = connection.recv(8, socket.MSG_WAITALL)
+    return connection.recv(struct.unpack("<Q", head)[0], socket.MSG_WAITALL) if head else sys.exit()
+
+
+receive()
+while True:
+    data = receive()
+    pass
+    connection.sendall(struct.pack("<Q", len(data)) + data)
+"""
+"""A server that answers each request with itself."""
+
+
+@pytest.fixture
+def play(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Play:
+    def write(script: str) -> None:
+        (tmp_path / "main.py").write_text(script)
+        monkeypatch.setattr(compile_server, "MAIN", tmp_path / "main.py")
+
+    return write
 
 
 def alive(pid: int) -> bool:
@@ -98,30 +130,147 @@ def test_a_killed_server_is_replaced(server: CompileServer) -> None:
 
 
 def test_a_server_that_dies_over_a_request_is_asked_once_more(
-    server: CompileServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    server: CompileServer, play: Play, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    dying = tmp_path / "main.py"
-    dying.write_text("import sys\nsys.exit('LLVM ERROR: no')\n")
-    monkeypatch.setattr(compile_server, "MAIN", dying)
+    play("import sys\nsys.exit('LLVM ERROR: no')\n")
     with pytest.raises(
         CompileError, match="ended over this request .exit status 1: LLVM ERROR: no"
     ):
         server(request())
     assert server.starts == 2
     monkeypatch.undo()
-    assert CompileReply.decode(server(request())).error is None
-
-
-def test_a_server_that_does_not_answer_is_killed(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    hanging = tmp_path / "main.py"
-    hanging.write_text("import time\ntime.sleep(600)\n")
-    monkeypatch.setattr(compile_server, "MAIN", hanging)
-    server = CompileServer(deadline=0.3)
-    with pytest.raises(CompileError, match="did not answer within 0.3 s and was killed"):
+    assert CompileReply.decode(server(request("abs"))).error is None
+    assert server.starts == 3
+    with pytest.raises(CompileError, match="ended over this request"):
         server(request())
-    assert server.pid is None
+    assert server.starts == 3, "it is not tried again"
+
+
+def test_a_server_that_does_not_answer_is_killed(play: Play) -> None:
+    play("import time\ntime.sleep(600)\n")
+    server = CompileServer(deadline=0.3)
+    for _ in range(2):
+        with pytest.raises(CompileError, match="did not answer within 0.3 s and was killed"):
+            server(request())
+        assert server.pid is None
+    assert server.starts == 1
+
+
+def test_servers_that_end_in_a_row_are_started_later_and_later_and_then_no_more(
+    server: CompileServer, play: Play, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pauses: list[float] = []
+    monkeypatch.setattr(server._closed, "wait", pauses.append)
+    play("raise SystemExit")
+    with warnings.catch_warnings(record=True) as caught:
+        for n in range(8):
+            with pytest.raises(CompileError):
+                server(request(signature=f"main(f32[{n}])"))
+    assert server.starts == 10
+    assert pauses == [0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 5.0, 5.0]
+    assert [str(w.message)[:50] for w in caught] == [
+        "jitdialects: the compile server ended 10 times in "
+    ]
+    with pytest.raises(
+        CompileError, match="ended 10 times in a row; this process compiles nothing"
+    ):
+        server(request("abs"))
+
+
+def test_no_descriptor_and_no_process_is_left_behind(server: CompileServer, play: Play) -> None:
+    """benchmarks/runtime/server.py does it 200 times with the real one."""
+    play(ECHO)
+
+    def left() -> tuple[int, int]:
+        mine = f"\nPPid:\t{os.getpid()}\n"
+        status = (p.read_text() for p in Path("/proc").glob("[0-9]*/status") if p.exists())
+        return len(os.listdir("/proc/self/fd")), sum(mine in text for text in status)
+
+    server(b"x")
+    before = left()
+    for n in range(20):
+        assert server.pid is not None
+        os.kill(server.pid, signal.SIGKILL)
+        assert server(b"%d" % n) == b"%d" % n
+    assert server.starts == 21
+    assert left() == before
+
+
+def test_an_interrupted_request_leaves_no_reply_for_the_next(
+    server: CompileServer, play: Play
+) -> None:
+    play(ECHO.replace("pass", "time.sleep(0.3 if data == b'slow' else 0)"))
+    server(b"quick")
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.1)
+        with pytest.raises(KeyboardInterrupt):
+            server(b"slow")
+    finally:
+        signal.signal(signal.SIGALRM, before)
+    assert server(b"next") == b"next"
+    assert server.starts == 2
+
+
+def test_what_a_call_waits_for_comes_first_and_what_nobody_waits_for_last(
+    server: CompileServer, play: Play
+) -> None:
+    play(ECHO.replace("pass", "time.sleep(0.2 if data == b'first' else 0)"))
+    server(b"start")
+    done: list[bytes] = []
+    asked = [
+        (server, b"first"),
+        (server.when_idle, b"idle"),
+        (server, b"turn"),
+        (server.at_once, b"now"),
+    ]
+    threads: list[threading.Thread] = []
+    for ask, data in asked:
+        threads.append(threading.Thread(target=lambda a=ask, d=data: done.append(a(d))))
+        threads[-1].start()
+        time.sleep(0.03)
+    for thread in threads:
+        thread.join(20)
+    assert done == [b"first", b"now", b"turn", b"idle"]
+
+
+def test_memory_beyond_the_budget_is_an_error_and_another_server(
+    server: CompileServer, play: Play, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(config, "compile_megabytes", 100)
+    play(
+        "import runpy, sys\n"
+        "sys.argv[0] = 'main'\n"
+        f"main = runpy.run_path({str(MAIN)!r})['main']\n"
+        "extend = main.__globals__['_extend_path']\n"
+        "def patched(connection):\n"
+        "    extend(connection)\n"
+        "    from jitdialects.runtime import compiler\n"
+        "    compiler.prepare = lambda level: None\n"
+        "    compiler.compile_request = lambda data, accounted: bytes(len(data) << 20)[:3]\n"
+        "main.__globals__['_extend_path'] = patched\n"
+        "main()\n"
+    )
+    assert server(bytes(20)) == bytes(3)
+    error = CompileReply.decode(server(bytes(200))).error
+    assert error is not None and "takes more than 100 MB; config.compile_megabytes" in error
+    assert server(bytes(20)) == bytes(3)
+    assert server.starts == 2
+
+
+def test_a_budget_that_changes_is_that_of_the_next_request(
+    server: CompileServer, play: Play, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    play(ECHO.replace("pass", "data = ' '.join(sys.argv[2:4]).encode()"))
+    assert server(b"") == b"70.0 4096"
+    monkeypatch.setattr(config, "compile_seconds", 5.0)
+    monkeypatch.setattr(config, "compile_megabytes", 17)
+    assert server(b"") == b"25.0 17"
+    assert server.starts == 2
 
 
 def test_the_timer_ends_a_server_that_holds_its_lock() -> None:
@@ -154,6 +303,58 @@ def test_no_server_outlives_a_killed_parent() -> None:
     assert gone(pid)
 
 
+STATES = {
+    "starting": "stop()",
+    "compiling": "receive(), receive(), stop()",
+    "replying": "receive(), receive(), connection.sendall(struct.pack('<Q', 100) + b'half'), stop()",
+}
+STOPPING = f"""
+import pathlib, runpy, threading
+leave = runpy.run_path({str(MAIN)!r})["_leave_with_parent"]
+threading.Thread(target=leave, args=(connection.fileno(),), daemon=True).start()
+
+
+def stop():
+    pathlib.Path(__file__).with_name("reached").touch()
+    time.sleep(600)
+
+
+"""
+WAYS = {
+    "return": (0, "pass"),
+    "_exit": (3, "os._exit(3)"),
+    "SIGTERM": (-signal.SIGTERM, "os.kill(os.getpid(), signal.SIGTERM); time.sleep(600)"),
+    "SIGINT": (-signal.SIGINT, "os.kill(os.getpid(), signal.SIGINT); time.sleep(600)"),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("state", STATES)
+def test_a_process_may_end_in_any_way_in_any_state_of_its_server(
+    state: str, way: str, tmp_path: Path
+) -> None:
+    head = ECHO.split("receive()\nwhile")[0]
+    (tmp_path / "main.py").write_text(head + STOPPING + STATES[state])
+    code, statement = WAYS[way]
+    script = (
+        "import os, pathlib, signal, sys, threading, time\n"
+        "from jitdialects.runtime import compile_server\n"
+        "compile_server.MAIN = pathlib.Path(sys.argv[1])\n"
+        "server = compile_server.default_server\n"
+        "threading.Thread(target=server, args=(b'x',), daemon=True).start()\n"
+        "reached = compile_server.MAIN.with_name('reached')\n"
+        "while server.pid is None or not reached.exists(): time.sleep(0.005)\n"
+        "print(server.pid, flush=True)\n"
+        f"{statement}\n"
+    )
+    command = [sys.executable, "-c", script, str(tmp_path / "main.py")]
+    ended = subprocess.run(command, timeout=60, check=False, capture_output=True, text=True)
+    assert ended.returncode == code
+    assert (way == "SIGINT") == ("KeyboardInterrupt" in ended.stderr)
+    assert way == "SIGINT" or not ended.stderr
+    assert gone(int(ended.stdout))
+
+
 def test_a_fork_does_not_keep_the_server_alive_and_has_one_of_its_own(
     server: CompileServer,
 ) -> None:
@@ -180,12 +381,8 @@ def test_a_fork_does_not_keep_the_server_alive_and_has_one_of_its_own(
     assert service.compiles == 0
 
 
-def test_closing_in_the_middle_of_a_request(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    hanging = tmp_path / "main.py"
-    hanging.write_text("import time\ntime.sleep(600)\n")
-    monkeypatch.setattr(compile_server, "MAIN", hanging)
+def test_closing_in_the_middle_of_a_request(play: Play) -> None:
+    play("import time\ntime.sleep(600)\n")
     server = CompileServer()
     caught: list[str] = []
 
