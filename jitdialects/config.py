@@ -59,13 +59,19 @@ def _number_of_threads(value: object) -> int | None:
     return number
 
 
-def _folder(value: object) -> Path | None:
-    if value is None or value == "":
-        return None
-    try:
-        return Path(cast(str, value)).expanduser()
-    except (TypeError, RuntimeError) as error:
-        raise ValueError(f"needs the path of a folder ({error})") from None
+def _path_of(what: str) -> Callable[[object], Path | None]:
+    def parse(value: object) -> Path | None:
+        if value is None or value == "":
+            return None
+        try:
+            return Path(cast(str, value)).expanduser()
+        except (TypeError, RuntimeError) as error:
+            raise ValueError(f"needs the path of {what} ({error})") from None
+
+    return parse
+
+
+_folder = _path_of("a folder")
 
 
 def default_cache_dir() -> Path | None:
@@ -81,6 +87,7 @@ _OPTIONS: dict[str, tuple[object, Callable[[object], object]]] = {
     "threshold": (None, _threshold),
     "cache_dir": (default_cache_dir(), _folder),
     "dump": (None, _folder),
+    "policy_trace": (None, _path_of("a file")),
     "numerics": ("strict", _one_of("strict")),
     "shapes": ("auto", _one_of("auto", "exact", "symbolic")),
     "features": (None, _feature_level),
@@ -111,6 +118,8 @@ class Config:
     """Folder of the kernel pack and linked kernels; None (empty variable): nothing kept on disk."""
     dump: Path | None
     """Folder for the text of every stage, one sub-folder per signature."""
+    policy_trace: Path | None
+    """File for a trace of what policies decide by (`jit-run --simulate-policy`): of machines made from now on."""
     numerics: str
     """Numerics mode. This version knows `strict` only."""
     shapes: str

@@ -377,7 +377,7 @@ class Jitted(StubCallable, Generic[P, R]):
         captured, vm = found
         entries, shapes = vm.functions["main"].free, len(self._shapes)
         is_new = self._offered.get(vm) is not entries or self._offered_shapes != shapes
-        if not is_new or not captured.is_plain:
+        if not is_new or not captured.is_plain or vm.recorder is not None:
             return
         with self._lock:
             self._offered[vm] = entries

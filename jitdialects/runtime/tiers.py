@@ -90,9 +90,10 @@ class Tiers:
     reasons: dict[str, str] = field(default_factory=dict[str, str])
     """Why code was asked for, by signature."""
     _look_at: dict[tuple[int, Shapes], int] = field(default_factory=dict[tuple[int, Shapes], int])
-    _backoffs: dict[tuple[str, Shapes], float] = field(
+    backoffs: dict[tuple[str, Shapes], float] = field(
         default_factory=dict[tuple[str, Shapes], float]
     )
+    """Seconds for which code will be left the next time; of all that was left before."""
 
     # ---- asking for code
 
@@ -226,8 +227,8 @@ class Tiers:
         self, key: tuple[str, Shapes], history: ShapeHistory, compiled: float, interpreted: float
     ) -> None:
         tuning = self.policy.tuning
-        backoff = self._backoffs.get(key, tuning.backoff)
-        self._backoffs[key] = min(2 * backoff, tuning.most_backoff)
+        backoff = self.backoffs.get(key, tuning.backoff)
+        self.backoffs[key] = min(2 * backoff, tuning.most_backoff)
         until = self.experience.clock() + backoff
         self.left[key] = Left(history, compiled, interpreted, until, backoff)
         self.compiled[key] = Times()  # a later try is judged by its own runs

@@ -25,7 +25,7 @@ from jitdialects.bytecode.signature import Signature
 from jitdialects.bytecode.verifier import verify
 from jitdialects.config import config
 from jitdialects.errors import ArgumentError, DTypeError, Error, PoolError, ShapeError
-from jitdialects.runtime import float_environment
+from jitdialects.runtime import float_environment, policy_trace
 from jitdialects.runtime.cache import CacheEntry, CacheKey, KernelCache
 from jitdialects.runtime.callables import Stub, StubCallable, settle
 from jitdialects.runtime.cost_model import work_of
@@ -91,6 +91,8 @@ class VM:
         """What people call the program: for `explain` and the views."""
         self.argument_names: Sequence[str] = ()
         """What they call the arguments of the first function."""
+        self.recorder = policy_trace.recorder()
+        """Who writes down all calls, for the simulator of policies."""
         self._constants = tuple(map(from_constant, program.constants))
         _machines.add(self)
 
@@ -175,7 +177,7 @@ class VM:
     ) -> tuple[CompileReply, tuple[Array, ...]] | None:
         """The facts of the code that fits the call, and its results; None if there is none."""
         if code.version != self.service.cache.version:
-            code.refresh(self.service.cache)
+            self._refresh(code)
         shapes: Shapes | None = None
         for entry in code.entries:
             if code.tiers.left:
@@ -183,13 +185,15 @@ class VM:
                 if code.tiers.avoids(entry.key.signature, shapes):
                     continue
             hits = entry.hits
-            timed = hits < TIMED_FIRST or not hits & TIMED_EVERY - 1
+            timed = hits < TIMED_FIRST or not hits & TIMED_EVERY - 1 or self.recorder is not None
             started = time.perf_counter() if timed else 0.0
             results = entry.kernel.invoke(arguments, self.pool)
             if results is not None:
                 if timed:
                     seconds = time.perf_counter() - started
                     code.measured(entry, arguments, seconds)
+                    if self.recorder is not None:
+                        self._record(code, arguments, started, seconds, served_by=entry.key.signature)
                 reply, now = entry.kernel.reply, indicators.now
                 entry.hits += 1
                 code.profile.counted += 1
@@ -225,12 +229,51 @@ class VM:
             self.service.cache.misses += 1
             if code.tiers.is_time(history, shapes):
                 code.tiers.ask(history, shapes, _Requests(self, code))
+        before = None if self.recorder is None else list(code.profile.counts)
         started = time.perf_counter()
         results = _Interpreter(self, code, depth).run(values)
-        history.add(shapes, time.perf_counter() - started)
+        seconds = time.perf_counter() - started
+        history.add(shapes, seconds)
+        if before is not None:
+            self._record(code, values, started, seconds, before)
         if not was_hot and code.tiers.is_time(history, shapes):
             code.tiers.ask(history, shapes, _Requests(self, code))
         return results
+
+    def _refresh(self, code: FunctionCode) -> None:
+        for entry in code.refresh(self.service.cache):
+            reply, seconds = entry.kernel.reply, compile_seconds(entry.kernel.reply)
+            code.tiers.arrived(entry.kernel.signature, seconds)
+            if self.recorder is not None:
+                self.recorder.compile(
+                    self.recorded_as(code),
+                    entry.key.signature,
+                    seconds,
+                    reply.operators,
+                    reply.operators_fused,
+                )
+
+    def recorded_as(self, code: FunctionCode) -> str:
+        """The name of a function in the trace of the recorder."""
+        assert self.recorder is not None
+        name, tiers = f"{code.function.name}@{code.fingerprint[:8]}", code.tiers
+        return self.recorder.name(code, name, tiers.function, tiers.works, tiers.products)
+
+    def _record(
+        self,
+        code: FunctionCode,
+        arguments: Sequence[object],
+        started: float,
+        seconds: float,
+        before: Sequence[int] = (),
+        served_by: str | None = None,
+    ) -> None:
+        """Write down a call that was served by the code for a signature, or else interpreted."""
+        assert self.recorder is not None
+        types = tuple(map(type_of, cast(Sequence[Value], arguments)))
+        counts = [now - then for now, then in zip(code.profile.counts, before, strict=False)]
+        signature = Signature(code.function.name, types)
+        self.recorder.call(self.recorded_as(code), signature, started, seconds, counts, served_by)
 
     def key(self, code: FunctionCode, signature: Signature) -> CacheKey:
         """The key of `signature` as this machine would have it compiled now."""
@@ -243,6 +286,11 @@ class VM:
             self.policy.fuse,
             self.policy.schedule,
         )
+
+
+def compile_seconds(reply: CompileReply) -> float:
+    """What making the code took, without what the compiler's own start took."""
+    return sum(ms for stage, ms in reply.milliseconds.items() if stage != "import") / 1e3
 
 
 def _has_products(program: Program) -> bool:
@@ -280,7 +328,11 @@ class _Requests:
         elif key not in service.failures:
             return Standing.ABSENT
         code.keys[key] = None
-        return Standing.FAILED if entry is None else Standing.READY
+        if entry is not None:
+            return Standing.READY
+        if self.vm.recorder is not None and not asked:
+            self.vm.recorder.failed(self.vm.recorded_as(code), key.signature)
+        return Standing.FAILED
 
     def submit(self, signature: Signature, history: ShapeHistory) -> None:
         """Have it compiled, instead of what it makes superfluous."""
@@ -356,17 +408,13 @@ class FunctionCode:
         """Of this function and of what it calls."""
         return fingerprint(self._program, self.function.name)
 
-    def refresh(self, cache: KernelCache) -> None:
-        """Look up what was asked for in a cache that has changed."""
+    def refresh(self, cache: KernelCache) -> list[CacheEntry]:
+        """Look up what was asked for in a cache that has changed; the entries that are new."""
         self.version = cache.version
         found = map(cache.find, list(self.keys))
         before, self.entries = self.entries, [entry for entry in found if entry is not None]
-        for entry in self.entries:
-            if entry not in before:
-                stages = entry.kernel.reply.milliseconds
-                seconds = sum(ms for stage, ms in stages.items() if stage != "import") / 1e3
-                self.tiers.arrived(entry.kernel.signature, seconds)
         self._set_free()
+        return [entry for entry in self.entries if entry not in before]
 
     def _set_free(self) -> None:
         self.free = [e for e in self.entries if not self.tiers.has_left(e.key.signature)]

@@ -1,4 +1,4 @@
-"""`jit-run`: run a program on inputs, at one tier or at both and compare."""
+"""`jit-run`: run a program on inputs, at one tier or at both and compare; replay a trace under a policy."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import math
 import sys
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from statistics import median
 from typing import Any, TypeAlias
@@ -17,8 +18,12 @@ from numpy.typing import NDArray
 from jitdialects.bytecode import signature
 from jitdialects.bytecode.binary import MAGIC
 from jitdialects.bytecode.program import Program
-from jitdialects.errors import BytecodeError, CompileError, Error
-from jitdialects.runtime.policy import Policy
+from jitdialects.config import config
+from jitdialects.errors import BytecodeError, CompileError, ConfigError, Error
+from jitdialects.runtime import policy_trace
+from jitdialects.runtime.policy import TUNINGS, Policy
+from jitdialects.runtime.policy_simulator import simulate
+from jitdialects.runtime.shape_policies import POLICIES
 from jitdialects.runtime.stats import stats
 from jitdialects.runtime.vm import VM
 
@@ -31,8 +36,12 @@ inputs, in the order of the parameters:
   random:f32[64,784]       random numbers; dtypes f32, f64, i32, i64, bool (see --seed)
   3  0.5  true             Python scalars, which take the dtype of what they meet
 
-example:
+examples:
   jit-run model.jasm random:f32[64,784] weights.npy 0.5 --tier both --repeat 100
+  jit-run model.jasm random:f32[64,784] weights.npy 0.5 --tier policy --repeat 1000 --record-trace run.trace
+  jit-run --simulate-policy run.trace --threshold 50 --shapes exact
+
+A trace of any program of yours: JITDIALECTS_POLICY_TRACE=run.trace python program.py
 
 exit code: 0 done, 1 the program fails or the tiers differ, 2 wrong usage or unreadable files
 """
@@ -53,33 +62,59 @@ def main(args: Sequence[str] | None = None) -> int:
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("program", help=".jbc file or program text")
+    parser.add_argument("program", nargs="?", help=".jbc file or program text")
     parser.add_argument("inputs", nargs="*", metavar="input", help="see below")
     parser.add_argument("--function", default="main", help="function to call (default: main)")
     parser.add_argument(
         "--tier",
-        choices=("interpreted", "compiled", "both"),
+        choices=("interpreted", "compiled", "both", "policy"),
         default="both",
-        help="both (default): compare the results bit by bit",
+        help="both (default): compare the results bit by bit; policy: what the policy decides, call by call",
     )
     parser.add_argument("--repeat", type=int, default=1, metavar="N", help="timed calls per tier")
     parser.add_argument("--seed", type=int, default=0, help="of random inputs (default: 0)")
+    policy = parser.add_argument_group("policies")
+    policy.add_argument("--record-trace", metavar="FILE", help="write down what policies decide by")
+    policy.add_argument(
+        "--simulate-policy", metavar="TRACE", help="run nothing, replay a trace under a policy"
+    )
+    policy.add_argument("--threshold", type=int, metavar="N", help="compile after N executions")
+    policy.add_argument("--shapes", help=f"one of {', '.join(POLICIES)}")
+    policy.add_argument("--profile", default="cpu", help=f"one of {', '.join(TUNINGS)}")
     try:
         options = parser.parse_args(args)
     except SystemExit as stop:  # argparse has said what is wrong, or printed the help
         return int(stop.code or 0)
     try:
+        policy = replace(
+            Policy.profile(options.profile), threshold=options.threshold, shapes=options.shapes
+        )
+        if options.simulate_policy is not None:
+            if options.program is not None:
+                raise UsageError("--simulate-policy runs no program; leave it out")
+            return _simulate(options.simulate_policy, policy)
+        if options.program is None:
+            raise UsageError("which program? (or --simulate-policy TRACE)")
+        if options.record_trace is not None:
+            config.policy_trace = options.record_trace
         if options.repeat < 1:
             raise UsageError(f"--repeat {options.repeat}: at least one call is needed")
         rng = np.random.default_rng(options.seed)
         program = _load(options.program)
         inputs = [parse_input(text, rng) for text in options.inputs]
-        return _run(program, inputs, options)
+        code = _run(program, inputs, options, policy)
+        recorder = policy_trace.recorder()
+        if recorder is not None:
+            recorder.close()
+        return code
     except UsageError as error:
         print(f"jit-run: error: {error}", file=sys.stderr)
         return 2
+    except ConfigError as error:
+        print(f"jit-run: error: {error.message}", file=sys.stderr)
+        return 2
     except Error as error:
-        where = error.location or options.program
+        where = error.location or options.program or "jit-run"
         print(f"{where}: error: {error.message}", file=sys.stderr)
         return 1
 
@@ -142,13 +177,28 @@ def _random(text: str, rng: np.random.Generator) -> NDArray[Any]:
 # ---- running -----------------------------------------------------------------------------------
 
 
-def _run(program: Program, inputs: Sequence[object], options: argparse.Namespace) -> int:
+def _simulate(path: str, policy: Policy) -> int:
+    try:
+        events = policy_trace.read(Path(path))
+    except OSError as error:
+        raise UsageError(f"cannot open '{path}': {error.strerror}") from None
+    for line in simulate(events, policy).lines():
+        print(line)
+    return 0
+
+
+def _run(
+    program: Program, inputs: Sequence[object], options: argparse.Namespace, policy: Policy
+) -> int:
     function, repeat = options.function, options.repeat
     tiers = ("interpreted", "compiled") if options.tier == "both" else (options.tier,)
     results: dict[str, Results] = {}
     for tier in tiers:
-        prepare = interpreter if tier == "interpreted" else compiled
-        vm = prepare(program, function, inputs)
+        if tier == "policy":
+            vm = VM(program, policy)
+        else:
+            prepare = interpreter if tier == "interpreted" else compiled
+            vm = prepare(program, function, inputs)
         results[tier], seconds = _timed(vm, function, inputs, repeat)
         print(f"{tier:<12} {seconds * 1e3:.3f} ms per call (median of {repeat})")
     for number, array in enumerate(results[tiers[0]]):
