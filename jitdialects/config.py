@@ -89,7 +89,8 @@ _OPTIONS: dict[str, tuple[object, Callable[[object], object]]] = {
     "dump": (None, _folder),
     "policy_trace": (None, _path_of("a file")),
     "numerics": ("strict", _one_of("strict")),
-    "shapes": ("auto", _one_of("auto", "exact", "symbolic")),
+    "shapes": ("auto", _one_of("auto", "exact", "bucketed", "symbolic")),
+    "max_shapes": (100, _positive),
     "features": (None, _feature_level),
     "compiler": ("server", _one_of("server", "in-process")),
     "compile_seconds": (20.0, _seconds),
@@ -124,6 +125,8 @@ class Config:
     """Numerics mode. This version knows `strict` only."""
     shapes: str
     """Shape policy: `auto` generalises a dimension at its second distinct size."""
+    max_shapes: int
+    """Distinct shapes without code after which every policy has general code made."""
     features: str | None
     """Highest feature level used; None: what this CPU has."""
     compiler: str

@@ -126,8 +126,12 @@ def product(xs: Iterable[Dim]) -> Dim:
 
 
 def floordiv(x: Dim, y: Dim) -> Dim:
-    """`x // y`, floor."""
-    return x if y == 1 else apply("floordiv", x, y)
+    """`x // y`, floor; affine where every coefficient is a multiple of a constant `y`."""
+    if isinstance(y, int) and y > 0 and isinstance(x, Expr):
+        terms, constant = _split(x)
+        if not any(c % y for c in (constant, *terms.values())):
+            return _build({a: c // y for a, c in terms.items()}, constant // y)
+    return apply("floordiv", x, y)
 
 
 def minimum(x: Dim, y: Dim) -> Dim:

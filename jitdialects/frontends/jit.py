@@ -456,10 +456,10 @@ class Jitted(StubCallable, Generic[P, R]):
         method = self._method(args)
         if method is not None:
             return method.lower(*args[1:], stage=stage, **kwargs)
-        (captured, _), arguments, _ = self._lookup(*self._ordered(args, kwargs))
+        (captured, vm), arguments, _ = self._lookup(*self._ordered(args, kwargs))
         history = ShapeHistory(tuple(type_of(x) for x in arguments))
         shapes = tuple(np.shape(x) for x in arguments)
-        case = ShapeCase("main", history, shapes)
+        case = ShapeCase("main", history, shapes, vm.functions["main"].tiers.products)
         signature = next(self._policy.shape_policy.signatures(case))
         return stage_text(captured.program, signature, stage, self._policy.schedule)
 

@@ -56,6 +56,7 @@ def _machine(vm: VM) -> Iterator[str]:
         yield f"  calls: {profile.served} compiled, {profile.missed} hot but interpreted"
         yield from _entries(vm, code)
         yield from _tiers(code)
+        yield from _shapes(code)
         yield from _misses(vm, code)
         for entry in _compiled(vm, code):
             yield from _details(entry)
@@ -122,6 +123,20 @@ def _details(entry: CacheEntry) -> Iterator[str]:
     for remark in reply.remarks:
         kind = "fusion refused" if NOT_MERGED in remark else "remark"
         yield f"    {kind}: {remark}"
+
+
+def _shapes(code: FunctionCode) -> Iterator[str]:
+    for history in list(code.profile.histories.values()):
+        state = history.policy
+        if state.trouble:
+            yield f"  shape policy failed: {state.trouble}"
+        if state.rows:
+            yield f"  padded: {state.wasted_rows} rows added to {state.rows}"
+        for signature, padding in list(state.paddings.items()):
+            if padding.failure:
+                yield f"  {signature}: nothing is padded: {padding.failure}"
+            for size, why in padding.refused.items():
+                yield f"  {signature}: size {size} is not padded: {why}"
 
 
 def _misses(vm: VM, code: FunctionCode) -> Iterator[str]:

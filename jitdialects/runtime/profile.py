@@ -15,6 +15,7 @@ from typing import TypeAlias
 
 from jitdialects.bytecode.signature import ArgumentType, Signature
 from jitdialects.runtime.indicators import indicators
+from jitdialects.runtime.padded_calls import PolicyState
 from jitdialects.runtime.values import Value, as_integer, shape_of
 
 Shapes: TypeAlias = tuple[tuple[int, ...], ...]
@@ -76,6 +77,8 @@ class ShapeHistory:
     """Shapes of all arguments -> number of hot calls that found no code."""
     asked: Signature | None = None
     """What was last to be compiled for such calls."""
+    policy: PolicyState = field(default_factory=PolicyState)
+    """What the shape policy decided."""
 
     def distinct(self) -> list[Shapes]:
         """The shapes seen so far; a copy, since other threads may add to them."""

@@ -7,17 +7,20 @@ runs this very code.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from itertools import islice
 from typing import Protocol
 
+from jitdialects.analysis.padding import Padding
 from jitdialects.bytecode.signature import ArgumentType, Signature
+from jitdialects.runtime import shape_policies
 from jitdialects.runtime.cost_model import Work
+from jitdialects.runtime.padded_calls import PaddedCall
 from jitdialects.runtime.policy import Evidence, Experience, Policy
 from jitdialects.runtime.profile import Profile, ShapeHistory, Shapes, Times
-from jitdialects.runtime.shape_policies import ShapeCase
+from jitdialects.runtime.shape_policies import ShapeCase, unknown_padding
 
 MOST_POSTPONED = 64
 MOST_MEASURED = 1024
@@ -80,6 +83,7 @@ class Tiers:
     products: bool
     policy: Policy
     experience: Experience
+    padding_of: Callable[[Signature], Padding] = unknown_padding
     postponed: dict[tuple[int, Shapes], Postponed] = field(
         default_factory=dict[tuple[int, Shapes], Postponed]
     )
@@ -114,7 +118,7 @@ class Tiers:
 
     def _request(self, history: ShapeHistory, shapes: Shapes, compiler: Compiler) -> bool:
         """Ask for the first signature that was not tried in vain; whether any code is to come."""
-        for signature in self._candidates(history, shapes):
+        for signature in self._candidates(history, shapes, compiler):
             standing = compiler.standing(signature, history)
             if standing in (Standing.REFUSES, Standing.FAILED):
                 continue
@@ -136,12 +140,27 @@ class Tiers:
         self.reasons[str(signature)] = why
         compiler.submit(signature, history)
 
-    def _candidates(self, history: ShapeHistory, shapes: Shapes) -> Iterator[Signature]:
+    def _candidates(
+        self, history: ShapeHistory, shapes: Shapes, compiler: Compiler
+    ) -> Iterator[Signature]:
         if any(key[1] == shapes for key in list(self.left)):
             yield exact(self.function, history, shapes)
             return
-        case = ShapeCase(self.function, history, shapes, self.products)
-        yield from self.policy.shape_policy.signatures(case)
+
+        def has_failed(signature: Signature) -> bool:
+            return compiler.standing(signature, history) is Standing.FAILED
+
+        case = replace(
+            self._case(history, shapes), has_failed=has_failed, versions=len(self.reasons)
+        )
+        yield from shape_policies.signatures(self.policy.shape_policy, case)
+
+    def _case(self, history: ShapeHistory, shapes: Shapes) -> ShapeCase:
+        return ShapeCase(self.function, history, shapes, self.products, self.padding_of)
+
+    def padded(self, history: ShapeHistory, shapes: Shapes) -> PaddedCall | None:
+        """How a call is bound to code for larger sizes."""
+        return shape_policies.padded(self.policy.shape_policy, self._case(history, shapes))
 
     def _evidence(self, history: ShapeHistory, shapes: Shapes, signature: Signature) -> Evidence:
         """Code for these shapes alone would have served their runs, general code those of its class."""

@@ -18,6 +18,7 @@ from typing import NoReturn, cast
 
 import numpy as np
 
+from jitdialects.analysis.padding import padding_of
 from jitdialects.bytecode.attributes import Ints
 from jitdialects.bytecode.operators import OPERATORS
 from jitdialects.bytecode.program import Function, Instruction, Program
@@ -178,6 +179,14 @@ class VM:
         """The facts of the code that fits the call, and its results; None if there is none."""
         if code.version != self.service.cache.version:
             self._refresh(code)
+        served = self._invoke(code, arguments)
+        if served is None and code.entries and self.policy.shape_policy.pads:
+            return self._run_padded(code, arguments)
+        return served
+
+    def _invoke(
+        self, code: FunctionCode, arguments: Sequence[object]
+    ) -> tuple[CompileReply, tuple[Array, ...]] | None:
         shapes: Shapes | None = None
         for entry in code.entries:
             if code.tiers.left:
@@ -215,6 +224,24 @@ class VM:
             stubs = [present.get(e) or Stub(e, count, True, self.pool) for e in ready]
             code.offered, code.stubs_served = ready, stubs
             code.stubs.serve({(): stubs}, (), self.service.cache)
+
+    def _run_padded(
+        self, code: FunctionCode, arguments: Sequence[object]
+    ) -> tuple[CompileReply, tuple[Array, ...]] | None:
+        """The same in code for larger sizes."""
+        history = code.profile.histories.get(class_of(arguments))
+        if history is None:
+            return None
+        shapes, state = _shapes(arguments), history.policy
+        call = state.padded_call(
+            shapes, len(history.seen), lambda: code.tiers.padded(history, shapes)
+        )
+        served = call and self._invoke(code, call.bind(arguments, self.pool))
+        if not call or not served:
+            return None
+        state.rows += call.rows
+        state.wasted_rows += call.wasted
+        return served[0], call.crop(served[1], self.pool)
 
     def _call(self, code: FunctionCode, values: Sequence[Value], depth: int) -> Sequence[Value]:
         served = self._run_compiled(code, values)
@@ -388,7 +415,15 @@ class FunctionCode:
         self._program = program
         self.profile = Profile([0] * len(function.blocks))
         works = [work_of(program, [block]) for block in function.blocks]
-        self.tiers = Tiers(function.name, self.profile, works, products, policy, experience)
+        self.tiers = Tiers(
+            function.name,
+            self.profile,
+            works,
+            products,
+            policy,
+            experience,
+            partial(padding_of, program),
+        )
         self.blocks: list[list[Site | Instruction]] = [
             [Site(i) if i.opcode in OPERATORS else i for i in block.instructions]
             for block in function.blocks

@@ -79,3 +79,14 @@ def test_bad_text_is_one_sentence(text: str, column: int) -> None:
 def test_a_missing_symbol_is_named() -> None:
     with pytest.raises(ShapeError, match=r"needs a value for \['n'\]"):
         dims.evaluate(dims.add(dims.symbol("n"), 1), {})
+
+
+def test_exact_quotients_are_affine() -> None:
+    n, m = dims.symbol("n"), dims.symbol("m")
+    assert dims.floordiv(dims.scale(n, 16), 16) == n
+    assert dims.floordiv(dims.add(dims.scale(n, 6), dims.scale(m, -4), 8), 2) == dims.add(
+        dims.scale(n, 3), dims.scale(m, -2), 4
+    )
+    assert str(dims.floordiv(dims.add(dims.scale(n, 4), 1), 4)) == "floordiv(4 * n + 1, 4)"
+    assert str(dims.floordiv(dims.scale(n, 4), 8)) == "floordiv(4 * n, 8)"
+    assert str(dims.floordiv(dims.scale(n, 4), -4)) == "floordiv(4 * n, -4)"

@@ -89,7 +89,7 @@ def test_the_version_is_that_of_the_package() -> None:
     [
         ("threshold", 0, "config.threshold=0: needs a whole number of at least 1"),
         ("threshold", "many", "config.threshold='many': needs a whole number"),
-        ("shapes", "some", "config.shapes='some': needs one of auto, exact, symbolic"),
+        ("shapes", "some", "config.shapes='some': needs one of auto, exact, bucketed, symbolic"),
         ("features", "avx", "config.features='avx': needs one of x86-64-v1"),
         ("cache_dir", 3, "config.cache_dir=3: needs the path of a folder"),
         ("treshold", 3, "config has no 'treshold'; it has: threshold, "),
