@@ -43,7 +43,7 @@ Axis: TypeAlias = SupportsIndex | tuple[SupportsIndex, ...] | None
 def apply(opcode: str, *operands: object, **attributes: Attribute) -> Array:
     """Record one instruction `opcode` and give its result."""
     recorder = current()
-    values = [recorder.lift(unwrapped(x), opcode) for x in operands]
+    values = [recorder.lift(x.value if type(x) is Array else x, opcode) for x in operands]
     return Array(recorder.record(OPERATORS[opcode], values, attributes))
 
 

@@ -18,29 +18,32 @@ import functools
 import threading
 import weakref
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from typing import TypeAlias, cast
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from jitdialects.bytecode.attributes import (
-    At,
     Attribute,
     Attributes,
-    IndexSpec,
-    OperandRef,
-    ShapeSpec,
-    Slice,
 )
-from jitdialects.bytecode.builder import ProgramBuilder
 from jitdialects.bytecode.dims import Dim, Shape
 from jitdialects.bytecode.dtypes import DType
 from jitdialects.bytecode.operators import OPERATORS, Operator
-from jitdialects.bytecode.program import Location, Program
 from jitdialects.bytecode.shape_rules import ConcreteFacts
 from jitdialects.errors import Error, TraceError
+from jitdialects.frontends.blocks import (
+    Block,
+    Collect,
+    Kind,
+    Place,
+    Point,
+    build_program,
+    map_integers,
+    spec_of,
+)
 from jitdialects.frontends.recorder import (
     NumPyValue,
     Recorder,
@@ -61,42 +64,45 @@ BLOCK_LENGTH = 512
 """Instructions after which a block runs even if nobody asked for its results."""
 KEPT_BLOCKS = 256
 """Programs kept per thread, least recently used dropped first."""
+MOST_POINTS = 1 << 14
+"""Instructions of different structures kept per thread; with more the thread forgets its blocks."""
 
 _FACTS = ConcreteFacts()
 _NO_SLOTS = range(0)
-_Kind: TypeAlias = tuple[str, bool, Shape]
-"""Name and weakness of a dtype, and a shape: what inference asks of an operand, cheap to hash."""
 
 
 @functools.lru_cache(maxsize=4096)
 def _infer_once(
-    opcode: str, kinds: tuple[_Kind, ...], attributes: tuple[tuple[str, Attribute], ...]
-) -> tuple[DType, Shape]:
-    """Dtype and shape of a result that depends on nothing else; a loop asks the same every time."""
+    opcode: str, kinds: tuple[Kind, ...], attributes: tuple[tuple[str, Attribute], ...]
+) -> tuple[DType, Shape, Kind]:
+    """Dtype, shape and kind of a result that depends on nothing else; a loop asks the same every time."""
     operator, named = OPERATORS[opcode], dict(attributes)
     result = operator.infer_dtypes([DType(name, weak) for name, weak, _ in kinds], named).result
     unknown = (None,) * len(kinds)
-    return result, operator.infer_shape([sizes for *_, sizes in kinds], named, unknown, _FACTS)
+    sizes = operator.infer_shape([sizes for *_, sizes in kinds], named, unknown, _FACTS)
+    return result, sizes, (result.name, result.weak, sizes)
 
 
 class LazyValue(Value):
     """A value that has its `data`, or is the result `index` of a `block` that has not run yet."""
 
-    __slots__ = ("block", "data", "error", "index")
+    __slots__ = ("block", "data", "error", "index", "kind")
 
     def __init__(
         self,
         dtype: DType,
         sizes: Shape,
         data: NDArray[np.generic] | Scalar | None,
-        block: _Recording | None = None,
+        block: Block | None = None,
         index: int = -1,
+        kind: Kind | None = None,
     ) -> None:
         self.dtype = dtype
         self.sizes = sizes
         self.data = data
         self.block = block
         self.index = index
+        self.kind = (dtype.name, dtype.weak, sizes) if kind is None else kind
         self.error: Error | None = None
 
     def run(self) -> None:
@@ -109,18 +115,21 @@ class LazyValue(Value):
 
     def argument(self) -> NDArray[np.generic] | Scalar:
         """What the VM takes: an array, or a Python scalar where the value is weak."""
-        self.run()
-        assert self.data is not None
-        if self.dtype.weak and isinstance(self.data, np.ndarray):
-            return self.data.item()
-        return self.data
+        if self.block is not None or self.error is not None:
+            self.run()
+        data = self.data
+        assert data is not None
+        return data.item() if self.dtype.weak and isinstance(data, np.ndarray) else data
 
     def shape(self) -> tuple[int | Value, ...]:
         return tuple(s for s in self.sizes if isinstance(s, int))
 
     def fetch(self, wanted: str) -> NDArray[np.generic]:
-        self.run()
-        data = np.asarray(self.data, self.dtype.numpy)
+        if self.block is not None or self.error is not None:
+            self.run()
+        data = self.data
+        if not isinstance(data, np.ndarray):
+            data = np.asarray(data, self.dtype.numpy)
         data.flags.writeable = False
         return data
 
@@ -131,50 +140,7 @@ class LazyValue(Value):
         return int(self.fetch("an index").item())
 
 
-# ---- recorded blocks ---------------------------------------------------------------------------
-
-
-_Change: TypeAlias = Callable[[int | OperandRef], int | OperandRef]
-
-
-@dataclass(slots=True)
-class _Entry:
-    """One recorded instruction. An operand k >= 0 is the result of entry k, k < 0 parameter -1-k.
-    `slots` numbers the integers of its index or shape, which may become run-time arguments."""
-
-    opcode: str
-    operands: tuple[int, ...]
-    attributes: Attributes
-    slots: range
-    where: tuple[str, int]
-
-
-@dataclass
-class _Recording:
-    """A block that is being recorded. `structure` is its key so far, `integers` what the slots hold,
-    `values` the results as weak references: a dead one is nobody's result."""
-
-    recorder: LazyRecorder
-    entries: list[_Entry] = field(default_factory=list["_Entry"])
-    structure: list[object] = field(default_factory=list[object])
-    values: list[weakref.ref[LazyValue]] = field(default_factory=list["weakref.ref[LazyValue]"])
-    parameters: list[LazyValue] = field(default_factory=list["LazyValue"])
-    numbers: dict[int, int] = field(default_factory=dict[int, int])
-    integers: list[int] = field(default_factory=list[int])
-
-    def operand(self, value: LazyValue) -> int:
-        """The number of `value` in this block; a value from outside becomes a parameter."""
-        if value.block is self:
-            return value.index
-        number = self.numbers.get(id(value))  # parameters keeps it alive, so the id stays its own
-        if number is None:
-            self.parameters.append(value)
-            number = self.numbers[id(value)] = -len(self.parameters)
-        return number
-
-    def alive(self) -> list[LazyValue]:
-        """The values that Python still holds, in order."""
-        return [v for v in (r() for r in self.values) if v is not None]
+# ---- the recorder ------------------------------------------------------------------------------
 
 
 @dataclass
@@ -190,106 +156,18 @@ class _Compiled:
         return all(d or b == i for d, b, i in zip(self.dynamic, self.baked, integers, strict=True))
 
 
-def _spec(attributes: Attributes) -> ShapeSpec | IndexSpec | None:
-    found = attributes.get("shape", attributes.get("index"))
-    return found if isinstance(found, ShapeSpec | IndexSpec) else None
-
-
-def _map_integers(spec: ShapeSpec | IndexSpec, change: _Change) -> ShapeSpec | IndexSpec:
-    """`spec` with each integer replaced in order, except steps and the -1 of a reshape."""
-    if isinstance(spec, ShapeSpec):
-        return ShapeSpec(tuple(change(s) if s != -1 else s for s in spec.sizes))
-    entries = tuple(
-        At(change(e.index))
-        if isinstance(e, At)
-        else Slice(
-            None if e.start is None else change(e.start),
-            None if e.stop is None else change(e.stop),
-            e.step,
-        )
-        if isinstance(e, Slice)
-        else e
-        for e in spec.entries
-    )
-    return IndexSpec(entries)
-
-
-class _Collect:
-    """Replaces each integer by 0 and remembers it."""
-
-    def __init__(self) -> None:
-        self.found: list[int] = []
-
-    def __call__(self, bound: int | OperandRef) -> int | OperandRef:
-        if isinstance(bound, OperandRef):
-            return bound
-        self.found.append(bound)
-        return 0
-
-
-class _Bind:
-    """Replaces each integer whose slot is a run-time argument by a reference to a new operand."""
-
-    def __init__(self, entry: _Entry, registers: dict[int, int]) -> None:
-        self.slots = iter(entry.slots)
-        self.first = len(entry.operands)
-        self.registers = registers
-        self.operands: list[int] = []
-
-    def __call__(self, bound: int | OperandRef) -> int | OperandRef:
-        if isinstance(bound, OperandRef):
-            return bound
-        register = self.registers.get(next(self.slots))
-        if register is None:
-            return bound
-        self.operands.append(register)
-        return OperandRef(self.first + len(self.operands) - 1)
-
-
-def _needed(entries: list[_Entry], results: Sequence[int]) -> list[int]:
-    """The entries that the results depend on, in order."""
-    marked = set(results)
-    for index in range(len(entries) - 1, -1, -1):
-        if index in marked:
-            marked.update(k for k in entries[index].operands if k >= 0)
-    return sorted(marked)
-
-
-def build_program(
-    entries: list[_Entry], parameters: int, results: Sequence[int], dynamic: list[bool]
-) -> Program:
-    """One function `main` of one block; arguments are the parameters, then the dynamic slots."""
-    slots = [s for s, d in enumerate(dynamic) if d]
-    slot_registers = {s: parameters + i for i, s in enumerate(slots)}
-    registers = {-1 - p: p for p in range(parameters)}
-    program = ProgramBuilder()
-    main = program.function("main", parameters + len(slots))
-    for index in _needed(entries, results):
-        entry = entries[index]
-        operands = [registers[k] for k in entry.operands]
-        attributes = dict(entry.attributes)
-        spec = _spec(attributes)
-        if spec is not None:
-            bind = _Bind(entry, slot_registers)
-            name = "shape" if isinstance(spec, ShapeSpec) else "index"
-            attributes[name] = _map_integers(spec, bind)
-            operands += bind.operands
-        main.location = Location(*entry.where)
-        registers[index] = main.apply(entry.opcode, *operands, into=None, **attributes)
-    main.returns(*(registers[r] for r in results))
-    return program.finish()
-
-
-# ---- the recorder ------------------------------------------------------------------------------
-
-
 class LazyRecorder(Recorder):
     """Records the operator calls of one thread; other threads may ask it to run."""
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
-        self._block = _Recording(self)
-        self._kept: OrderedDict[tuple[object, ...], _Compiled] = OrderedDict()
+        self._forget()
+        self._block = Block(self, self._start)
+
+    def _forget(self) -> None:
+        self._kept: OrderedDict[tuple[Point, tuple[int, ...]], _Compiled] = OrderedDict()
+        self._start = Point(None)
+        self._points = 0
 
     def lift(self, value: object, who: str) -> LazyValue:
         if isinstance(value, LazyValue):
@@ -308,52 +186,83 @@ class LazyRecorder(Recorder):
     def record(
         self, operator: Operator, operands: Sequence[Value], attributes: Attributes
     ) -> LazyValue:
-        if len(operands) > operator.arity:
-            dtype, sizes = infer(operator, operands, attributes, _FACTS)
+        values = cast("Sequence[LazyValue]", operands)
+        if len(values) > operator.arity:  # sizes that are known when they are asked for only
+            dtype, sizes = infer(operator, values, attributes, _FACTS)
+            inferred = dtype, sizes, (dtype.name, dtype.weak, sizes)
         else:
-            kinds = tuple([(v.dtype.name, v.dtype.weak, v.sizes) for v in operands])
-            dtype, sizes = _infer_once(operator.name, kinds, tuple(attributes.items()))
-        values = [v for v in operands if isinstance(v, LazyValue)]
+            inferred = None
         for value in values:
             block = value.block  # read once: another thread may run it meanwhile
             if value.error is not None or (block is not None and block.recorder is not self):
                 value.run()
         frame = user_frame()
-        where = ("<unknown>", 1) if frame is None else (frame.f_code.co_filename, frame.f_lineno)
+        place = None if frame is None else (frame.f_code, frame.f_lasti)
         with self._lock:
-            if len(self._block.entries) >= BLOCK_LENGTH:
+            block = self._block
+            if len(block.values) >= BLOCK_LENGTH:
                 self.flush()
-            return self._append(operator.name, values, attributes, where, dtype, sizes)
+                block = self._block
+            return self._append(block, operator.name, values, attributes, place, inferred)
 
     def _append(
         self,
+        block: Block,
         opcode: str,
-        values: list[LazyValue],
+        values: Sequence[LazyValue],
         attributes: Attributes,
-        where: tuple[str, int],
-        dtype: DType,
-        sizes: Shape,
+        place: Place,
+        inferred: tuple[DType, Shape, Kind] | None,
     ) -> LazyValue:
-        block = self._block
-        numbers = tuple(map(block.operand, values))
-        slots = _NO_SLOTS
-        key: object = tuple(attributes.items())
-        spec = _spec(attributes) if attributes else None
-        if spec is not None:
-            collect = _Collect()
-            key = _map_integers(spec, collect)
-            slots = range(len(block.integers), len(block.integers) + len(collect.found))
-            block.integers += collect.found
-        block.entries.append(_Entry(opcode, numbers, attributes, slots, where))
-        block.structure.append((opcode, numbers, key))
-        value = LazyValue(dtype, sizes, None, block, len(block.entries) - 1)
+        known = len(block.parameters)
+        numbers = tuple([v.index if v.block is block else block.outside(v) for v in values])
+        integers: list[int] = []
+        if attributes:
+            spec = spec_of(attributes)
+            key: object = (opcode, numbers, *attributes.items())
+            if spec is not None:
+                collect = Collect()
+                key = opcode, numbers, map_integers(spec, collect)
+                integers = collect.found
+        else:
+            key = opcode, numbers
+        point = block.point.children.get(key)
+        if inferred is None:
+            kinds = tuple([v.kind for v in values])
+            seen = (kinds, integers) if integers else kinds
+            if point is not None and point.seen == seen:
+                inferred = point.result
+            else:
+                try:
+                    inferred = _infer_once(opcode, kinds, tuple(attributes.items()))
+                except BaseException:
+                    block.forget_parameters(known)
+                    raise
+        else:
+            seen = None
+        assert inferred is not None
+        if point is None:
+            first = len(block.integers)
+            slots = range(first, first + len(integers)) if integers else _NO_SLOTS
+            point = block.point.children[key] = Point(block.point, opcode, numbers, slots)
+            self._points += 1
+        if point.seen is not seen:
+            point.seen, point.result = seen, inferred
+        block.point = point
+        block.attributes.append(attributes)
+        block.places.append(place)
+        block.integers += integers
+        dtype, sizes, kind = inferred
+        value = LazyValue(dtype, sizes, None, block, len(block.values), kind)
         block.values.append(weakref.ref(value))
         return value
 
     def forget(self) -> None:
         """Drop the programs of all blocks; they are built again when needed."""
         with self._lock:
-            self._kept.clear()
+            self._forget()
+            if not self._block.values:
+                self._block = Block(self, self._start)
 
     def flush(self) -> None:
         """Run what was recorded. An error belongs to the values that need the failing instruction;
@@ -361,7 +270,9 @@ class LazyRecorder(Recorder):
         with self._lock:
             block = self._block
             alive = block.alive()
-            self._block = _Recording(self)
+            if self._points > MOST_POINTS:
+                self._forget()
+            self._block = Block(self, self._start)
             try:
                 self._run(block, alive)
             except Error as error:
@@ -371,18 +282,19 @@ class LazyRecorder(Recorder):
                 self._block = block  # interrupted: the next synchronisation tries again
                 raise
 
-    def _run(self, block: _Recording, alive: list[LazyValue]) -> None:
+    def _run(self, block: Block, alive: list[LazyValue]) -> None:
         if not alive:
             return
-        results = tuple(v.index for v in alive)
+        results = tuple([v.index for v in alive])
         compiled = self._compiled(block, results)
         arguments = [p.argument() for p in block.parameters]
-        arguments += [i for i, d in zip(block.integers, compiled.dynamic, strict=True) if d]
+        if block.integers:
+            arguments += [i for i, d in zip(block.integers, compiled.dynamic, strict=True) if d]
         for value, data in zip(alive, compiled.vm.run("main", *arguments), strict=True):
             value.data = data
             value.block = None
 
-    def _run_one_by_one(self, block: _Recording, alive: list[LazyValue]) -> None:
+    def _run_one_by_one(self, block: Block, alive: list[LazyValue]) -> None:
         for value in alive:
             try:
                 self._run(block, [value])
@@ -390,8 +302,8 @@ class LazyRecorder(Recorder):
                 value.error = error
                 value.block = None
 
-    def _compiled(self, block: _Recording, results: tuple[int, ...]) -> _Compiled:
-        key = (tuple(block.structure), results)
+    def _compiled(self, block: Block, results: tuple[int, ...]) -> _Compiled:
+        key = block.point, results
         known = self._kept.get(key)
         if known is not None and known.fits(block.integers):
             self._kept.move_to_end(key)
@@ -400,7 +312,7 @@ class LazyRecorder(Recorder):
         if known is not None:
             slots = zip(known.dynamic, known.baked, block.integers, strict=True)
             dynamic = [d or b != i for d, b, i in slots]
-        program = build_program(block.entries, len(block.parameters), results, dynamic)
+        program = build_program(block.entries(), len(block.parameters), results, dynamic)
         vm = VM(program)
         vm.name = "lazy block"
         self._kept[key] = _Compiled(list(block.integers), dynamic, vm)

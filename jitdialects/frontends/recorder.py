@@ -8,7 +8,7 @@ work on a thread it records everything there; else the lazy recorder of that thr
 
 from __future__ import annotations
 
-import inspect
+import sys
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Generator, Sequence
@@ -94,7 +94,8 @@ _state = _ThreadState()
 
 def current() -> Recorder:
     """The recorder at work on this thread."""
-    return _state.tracers[-1] if _state.tracers else lazy_recorder()
+    state = _state
+    return state.tracers[-1] if state.tracers else state.lazy or lazy_recorder()
 
 
 def lazy_recorder() -> Recorder:
@@ -188,7 +189,7 @@ _OWN_FILES = frozenset(str(f) for r in ("frontends", "numpy") for f in (_PACKAGE
 
 def user_frame() -> FrameType | None:
     """The innermost Python frame that is not ours: the line that the user wrote."""
-    frame = inspect.currentframe()
+    frame = sys._getframe(2)  # pyright: ignore[reportPrivateUsage]  # whoever called is ours
     while frame is not None and frame.f_code.co_filename in _OWN_FILES:
         frame = frame.f_back
     return frame

@@ -29,7 +29,7 @@ FLOATS = (
 def recorded() -> list[str]:
     """The opcodes that this thread has recorded and not run."""
     recorder = lazy_recorder()
-    return [e.opcode for e in recorder._block.entries]
+    return [e.opcode for e in recorder._block.entries()]
 
 
 def check(got: jd.Array, want: object) -> None:
@@ -143,6 +143,35 @@ def test_changing_indices_become_arguments_at_their_second_value() -> None:
         (compiled,) = lazy_recorder()._kept.values()
         seen.append(compiled.vm)
     assert len(set(map(id, seen))) == 2
+
+
+def test_the_shape_of_a_result_follows_the_integers() -> None:
+    x = np.arange(12, dtype=np.float32)
+    for sizes in ((2, 6), (6, 2), (3, 4), (2, 6)):
+        y = jnp.asarray(x).reshape(sizes)
+        assert y.shape == sizes
+        check(y[1:] + 1, x.reshape(sizes)[1:] + 1)
+
+
+def test_a_refused_call_leaves_no_parameter_behind() -> None:
+    x, y = jnp.asarray(np.ones(3, np.float32)), jnp.asarray(np.ones(4, np.float32))
+    for _ in range(2):
+        z = x + 1
+        with pytest.raises(jd.ShapeError):
+            z + y
+        check(z * 2, np.full(3, 4, np.float32))
+    assert programs() == 1
+
+
+def test_structures_that_never_repeat_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lazy, "MOST_POINTS", 3)
+    x = jnp.asarray(np.ones(3, np.float32))
+    for n in range(1, 7):
+        y = x
+        for _ in range(n):
+            y = y + 1
+        check(y, np.full(3, n + 1, np.float32))
+    assert lazy_recorder()._points <= 3 + 6 and programs() < 6
 
 
 def test_changing_shapes_become_arguments_but_minus_one_does_not() -> None:

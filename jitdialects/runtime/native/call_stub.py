@@ -492,7 +492,7 @@ class _Stub:
         )
         self.emit("br label %ended")
         self.label("ended")
-        self.need(self.value("icmp eq i32 %status, 0"), "refused")
+        self.need(self.value("icmp eq i32 %status, 0"), "failed")
 
     def _block_before(self, label: str) -> str:
         """The label of the block that ends with the last branch to `label`."""
@@ -533,7 +533,11 @@ class _Stub:
         for number, array in enumerate(self.made):
             self.emit(f"{self.name()} = call i32 {put}(ptr %tuple, i64 {number}, ptr {array})")
         self.emit("ret ptr %tuple")
-        # the interpreter is to run this call: what was made for it goes
+        # the interpreter is to run this call: it is not counted, and what was made for it goes
+        self.label("failed")
+        calls = self.load("i64", "%state", 8 * self.layout.CALLS)
+        self.store("i64", self.value(f"sub i64 {calls}, 1"), "%state", 8 * self.layout.CALLS)
+        self.emit("br label %refused")
         self.label("refused")
         drop = self.environment("decref")
         for number in range(len(self.made)):
