@@ -1,10 +1,7 @@
-"""The register machine: runs any verified program on any input at once.
+"""The virtual machine: runs any verified program on any input at once.
 
-A function runs block by block over a register file; operators are computed by `tier0`. Each block has an
-execution count in the function's profile; a function with a hot block is handed to the compile service,
-and calls that its code fits are served by that from then on. At the end of a block, blocks of dead values become free
-(`MemoryPool.safe_point`). The first failing instruction in program order raises, with its location;
-whatever is raised, machine and pool stay usable.
+A function is interpreted (`interpreter`) until its tiers (`tiers`) have it handed to the compile service; calls that
+its code fits are served by that from then on. Whatever is raised, machine and pool stay usable.
 """
 
 from __future__ import annotations
@@ -14,30 +11,28 @@ import weakref
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import NoReturn, cast
+from typing import cast
 
 import numpy as np
 
 from jitdialects.analysis.padding import padding_of
-from jitdialects.bytecode.attributes import Ints
 from jitdialects.bytecode.operators import OPERATORS
 from jitdialects.bytecode.program import Function, Instruction, Program
 from jitdialects.bytecode.signature import Signature
 from jitdialects.bytecode.verifier import verify
 from jitdialects.config import config
-from jitdialects.errors import ArgumentError, DTypeError, Error, PoolError, ShapeError
+from jitdialects.errors import ArgumentError, Error
 from jitdialects.runtime import float_environment, policy_trace
 from jitdialects.runtime.cache import CacheEntry, CacheKey, KernelCache
 from jitdialects.runtime.callables import Stub, StubCallable, settle
 from jitdialects.runtime.cost_model import work_of
 from jitdialects.runtime.dispatch import class_of, type_of
+from jitdialects.runtime.interpreter import Activation
 from jitdialects.runtime.identity import compiler_version, feature_level, fingerprint
 from jitdialects.runtime.messages import CompileReply, CompileRequest
 from jitdialects.runtime.policy import Experience, Policy, default_experience
 from jitdialects.runtime.pool import MemoryPool, default_pool
 from jitdialects.runtime.profile import Miss, Profile, ShapeHistory, Shapes
-from jitdialects.runtime.profile import TIMED_EVERY as TIMED_BLOCKS_EVERY
-from jitdialects.runtime.profile import TIMED_FIRST as TIMED_BLOCKS
 from jitdialects.runtime.service import CompileService, default_service
 from jitdialects.runtime.indicators import indicators
 from jitdialects.runtime.tier0 import Site
@@ -45,8 +40,6 @@ from jitdialects.runtime.tiers import TIMED_EVERY, TIMED_FIRST, Standing, Tiers
 from jitdialects.runtime.values import (
     Array,
     Value,
-    as_integer,
-    dtype_of,
     export,
     from_argument,
     from_constant,
@@ -260,7 +253,7 @@ class VM:
                 code.tiers.ask(history, shapes, _Requests(self, code))
         before = None if self.recorder is None else list(code.profile.counts)
         started = time.perf_counter()
-        results = _Interpreter(self, code, depth).run(values)
+        results = Activation(self, code, depth).run(values)
         seconds = time.perf_counter() - started
         history.add(shapes, seconds)
         if before is not None:
@@ -479,113 +472,3 @@ _machines: weakref.WeakSet[VM] = weakref.WeakSet()
 def machines() -> list[VM]:
     """Every machine that is in use."""
     return list(_machines)
-
-
-class _Interpreter:
-    """One activation of a function."""
-
-    def __init__(self, vm: VM, code: FunctionCode, depth: int) -> None:
-        self.vm = vm
-        self.code = code
-        self.depth = depth
-        self.registers: list[Value | None] = [None] * code.function.registers
-        self.results: Sequence[Value] = ()
-
-    def run(self, values: Sequence[Value]) -> Sequence[Value]:
-        self.registers[: len(values)] = values
-        code, pool = self.code, self.vm.pool
-        counts = code.profile.counts
-        block: int | None = 0
-        while block is not None:
-            number, count = block, counts[block]
-            counts[block] = count + 1
-            timed = count < TIMED_BLOCKS or not count & TIMED_BLOCKS_EVERY - 1
-            started = time.perf_counter() if timed else 0.0
-            for step in code.blocks[block][:-1]:
-                self._step(step)
-            terminator = code.blocks[block][-1]
-            assert isinstance(terminator, Instruction)
-            block = self._leave(terminator)
-            pool.safe_point()
-            if timed:
-                code.profile.times[number].add(time.perf_counter() - started)
-        return self.results
-
-    def _value(self, register: int) -> Value:
-        value = self.registers[register]
-        assert value is not None  # the verifier proves it
-        return value
-
-    def _step(self, step: Site | Instruction) -> None:
-        if isinstance(step, Instruction):
-            self._core(step)
-            return
-        instruction = step.instruction
-        operands = [self._value(r) for r in instruction.operands]
-        try:
-            self.registers[instruction.results[0]] = step.apply(operands, self.vm.pool)
-        except Error as error:
-            _locate(error, instruction)
-        except MemoryError as error:  # of an array that NumPy allocates
-            _locate(PoolError(f"{instruction.opcode}: {error}; release arrays"), instruction)
-
-    def _core(self, instruction: Instruction) -> None:
-        registers = self.registers
-        if instruction.opcode == "destroy":
-            registers[instruction.operands[0]] = None
-        elif instruction.opcode == "move":
-            registers[instruction.results[0]] = registers[instruction.operands[0]]
-        elif instruction.opcode == "const":
-            number = instruction.attributes["constant"]
-            assert isinstance(number, int)
-            registers[instruction.results[0]] = self.vm.constant(number)
-        else:
-            self._bytecode_call(instruction)
-
-    def _bytecode_call(self, instruction: Instruction) -> None:
-        values = [self._value(r) for r in instruction.operands]
-        try:
-            callee = str(instruction.attributes["callee"])
-            results = self.vm.call(callee, values, self.depth + 1)
-        except Error as error:
-            _locate(error, instruction)
-        for register, value in zip(instruction.results, results, strict=True):
-            self.registers[register] = value
-
-    def _leave(self, terminator: Instruction) -> int | None:
-        """The next block, or None after `return`."""
-        if terminator.opcode == "br":
-            return terminator.targets[0]
-        values = [self._value(r) for r in terminator.operands]
-        if terminator.opcode == "return":
-            self.results = values
-            return None
-        if shape_of(values[0]):
-            _locate(
-                ShapeError(
-                    f"{terminator.opcode} needs a value of rank 0, got shape "
-                    f"{shape_of(values[0])}; reduce or index it first"
-                ),
-                terminator,
-            )
-        if terminator.opcode == "cond_br":
-            return terminator.targets[0 if values[0] else 1]
-        return _switch(terminator, values[0])
-
-
-def _switch(terminator: Instruction, selector: Value) -> int:
-    number = as_integer(selector)
-    if number is None:
-        error = DTypeError(f"switch needs an integer, got {dtype_of(selector)}; cast it first")
-        _locate(error, terminator)
-    cases = terminator.attributes["cases"]
-    assert isinstance(cases, Ints)
-    position = cases.values.index(number) if number in cases.values else -1
-    return terminator.targets[position]
-
-
-def _locate(error: Error, instruction: Instruction) -> NoReturn:
-    """Raise `error` with the location of the innermost instruction that failed."""
-    if error.location is None:
-        error.location = instruction.location
-    raise error
