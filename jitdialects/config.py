@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import cast
@@ -28,6 +29,16 @@ def _positive(value: object) -> int:
 
 def _threshold(value: object) -> int | None:
     return None if value is None or value == "" else _positive(value)
+
+
+_UNITS = {"": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
+
+
+def _bytes(value: object) -> int:
+    found = re.fullmatch(r"\s*([0-9]+)\s*([KMG]iB)?\s*", str(value))
+    if found is None or isinstance(value, bool):
+        raise ValueError("needs a number of bytes, such as 1000000 or 64MiB")
+    return int(found[1]) * _UNITS[found[2] or ""]
 
 
 def _seconds(value: object) -> float:
@@ -74,6 +85,40 @@ def _path_of(what: str) -> Callable[[object], Path | None]:
 _folder = _path_of("a folder")
 
 
+def _url(value: object) -> str | None:
+    if value is None or value == "":
+        return None
+    if isinstance(value, str):
+        return value
+    raise ValueError("needs a URL, such as s3://bucket/kernels or file:///mnt/kernels")
+
+
+class Secret:
+    """Text that is never shown, or the file that has it. `bytes` reads the file each time."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def bytes(self) -> bytes:
+        """The secret; `OSError` where its file cannot be read."""
+        if not self._text.startswith("@"):
+            return self._text.encode()
+        return Path(self._text[1:]).expanduser().read_bytes().strip()
+
+    def __repr__(self) -> str:
+        return "<secret>"
+
+
+def _secret(value: object) -> Secret | None:
+    if value is None or value == "":
+        return None
+    if isinstance(value, str):
+        return Secret(value)
+    if isinstance(value, Secret):
+        return value
+    raise ValueError("needs text, or @ and the path of a file that has it")
+
+
 def default_cache_dir() -> Path | None:
     """The user's cache folder, after the XDG base directory specification; None for a user who has
     no home."""
@@ -96,6 +141,10 @@ _OPTIONS: dict[str, tuple[object, Callable[[object], object]]] = {
     "compile_seconds": (20.0, _seconds),
     "compile_megabytes": (4096, _positive),
     "threads": (None, _number_of_threads),
+    "code_cap": (1 << 28, _bytes),
+    "disk_cap": (1 << 30, _bytes),
+    "shared_cache": (None, _url),
+    "shared_cache_secret": (None, _secret),
 }
 """Option -> its default, and what reads text or a value (`ValueError` for what is not allowed)."""
 
@@ -116,7 +165,7 @@ class Config:
     """Executions of a block after which its function is compiled; None (empty variable): the policy's own, and
     only where compiling is expected to pay."""
     cache_dir: Path | None
-    """Folder of the kernel pack and linked kernels; None (empty variable): nothing kept on disk."""
+    """Folder of the kernel pack and of compiled code; None (empty variable): nothing kept on disk."""
     dump: Path | None
     """Folder for the text of every stage, one sub-folder per signature."""
     policy_trace: Path | None
@@ -138,6 +187,14 @@ class Config:
     threads: int | None
     """Threads that a parallel loop may use, the calling one included; 1: no others; None (empty
     variable): as many as there are cores for this process."""
+    code_cap: int
+    """Bytes of compiled code that this process keeps; what was called least recently goes first."""
+    disk_cap: int
+    """Bytes of compiled code in `cache_dir`; 0: none is kept there."""
+    shared_cache: str | None
+    """URL of storage that machines share compiled code in, for fsspec."""
+    shared_cache_secret: Secret | None
+    """What entries there are signed with: text, or `@` and the path of a file. Never shown."""
 
     def __init__(self) -> None:
         for name, (default, _) in _OPTIONS.items():
@@ -149,7 +206,8 @@ class Config:
         try:
             super().__setattr__(name, _OPTIONS[name][1](value))
         except ValueError as error:
-            raise ConfigError(f"{who}={value!r}: {error}") from None
+            shown = "..." if name.endswith("secret") else repr(value)
+            raise ConfigError(f"{who}={shown}: {error}") from None
 
     def __setattr__(self, name: str, value: object) -> None:
         if name not in _OPTIONS:

@@ -67,5 +67,9 @@ class CompileError(Error):
     """A region that this version cannot compile. The VM goes on interpreting it."""
 
 
+class CompileTimeError(CompileError):
+    """A compile that was given up for the time it takes; another machine may manage."""
+
+
 class PoolError(Error, MemoryError):
     """The memory pool cannot serve a request within its limit."""

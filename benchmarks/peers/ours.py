@@ -67,7 +67,7 @@ class Ours(Peer):
 
     def facts(self, function: Any) -> dict[str, Any]:
         """Operators, how many of them fused, milliseconds by stage: sums over what was compiled."""
-        replies = [entry.kernel.reply for entry in _entries(function)]
+        replies = [entry.kernel.reply for entry in _entries(function) if entry.kernel]
         stages: dict[str, float] = {}
         for reply in replies:
             for stage, spent in reply.milliseconds.items():

@@ -52,7 +52,7 @@ from jitdialects.frontends.tracer import TracedValue, Tracer
 from jitdialects.runtime import callables
 from jitdialects.runtime.cache import CacheEntry
 from jitdialects.runtime.call_tables import CallShape
-from jitdialects.runtime.callables import Stub, StubCallable
+from jitdialects.runtime.callables import Stub, StubCallable, stub_of
 from jitdialects.runtime.dispatch import type_of
 from jitdialects.runtime.policy import Policy
 from jitdialects.runtime.profile import ShapeHistory
@@ -97,10 +97,10 @@ class Capture:
         )
         return flat and not self.constants and not self.hoisted
 
-    def stub(self, vm: VM, entry: CacheEntry) -> Stub:
-        """The stub of compiled code, for calls of this capture."""
+    def stub(self, vm: VM, entry: CacheEntry, known: Stub | None) -> Stub | None:
+        """The stub of compiled code, for calls of this capture; `known`: the one that it had."""
         served = vm.functions["main"].profile.count_served
-        return Stub(entry, served, self.structure is not LEAF, vm.pool)
+        return stub_of(entry, served, self.structure is not LEAF, vm.pool, known)
 
     def run(self, vm: VM, arguments: Sequence[Argument], *, as_arrays: bool) -> object:
         """Run the program and put its results together."""
@@ -386,9 +386,10 @@ class Jitted(StubCallable, Generic[P, R]):
             groups: dict[tuple[str, ...], list[Stub]] = {}
             for (names, _), (captured, vm) in self._plain.items():
                 for entry in self._offered.get(vm, ()):
-                    if entry.kernel.stub:
-                        key = vm, entry
-                        stubs[key] = self._stubs.get(key) or captured.stub(vm, entry)
+                    key = vm, entry
+                    stub = captured.stub(vm, entry, self._stubs.get(key))
+                    if stub is not None:
+                        stubs[key] = stub
                         groups.setdefault(names, []).append(stubs[key])
             self._stubs = stubs
             self.serve(groups, list(self._shapes.values()), vm.service.cache)

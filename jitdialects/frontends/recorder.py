@@ -158,7 +158,8 @@ def plain_scalar(value: Scalar) -> Scalar:
 
 def plain_array(value: NumPyValue, who: str) -> NDArray[np.generic]:
     """`value` as an array of NumPy's own class; refuses masks, which would be lost."""
-    if isinstance(value, np.ma.MaskedArray):
+    masks = sys.modules.get("numpy.ma")  # importing it takes 5 ms; who has one has done so
+    if masks is not None and isinstance(value, masks.MaskedArray):
         raise ArgumentError(f"{who}: masked arrays are not supported; fill it first with filled()")
     return np.asarray(value)
 

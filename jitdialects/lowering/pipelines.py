@@ -24,7 +24,7 @@ from jitdialects.bytecode.signature import Signature
 from jitdialects.dialects.constants import CONSTANT
 from jitdialects.dialects.loop import PACKED, REMARK
 from jitdialects.dialects.tssa_types import DimsAttr, dtype_of, guards_of, shape_of
-from jitdialects.errors import CompileError
+from jitdialects.errors import CompileTimeError
 
 TARGETS = ("cpu",)
 STAGES = {
@@ -217,7 +217,7 @@ def lower_program(
     """Lower `signature.function` of a verified program to the `llvm` dialect.
 
     With `dump`, `facts.stages` holds the text after every pass, keyed `00-vm`, `01-<pass>`, ...
-    Raises `CompileError` where this version cannot compile the region, and, between two passes, where
+    Raises `CompileError` where this version cannot compile the region, and a `CompileTimeError`, between two passes, where
     it has taken more than `seconds`.
     """
     facts = Facts()
@@ -242,7 +242,7 @@ def lower_program(
             observe(name, module)
         started = time.perf_counter()
         if seconds is not None and sum(facts.milliseconds.values()) > seconds * 1e3:
-            raise CompileError(
+            raise CompileTimeError(
                 f"compiling takes longer than {seconds:g} s (given up after {name}); raise "
                 "compile_seconds, or split the function"
             )

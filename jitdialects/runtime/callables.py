@@ -15,7 +15,7 @@ import os
 import threading
 import time
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, TypeAlias, cast
@@ -25,8 +25,10 @@ import numpy as np
 from jitdialects.runtime import threads
 from jitdialects.runtime.cache import CacheEntry, KernelCache
 from jitdialects.runtime.call_tables import CallShape, CallTable
+from jitdialects.runtime.dispatch import Kernel
 from jitdialects.runtime.engines import LoadedLibrary
 from jitdialects.runtime.engines.dlopen import DlopenEngine
+from jitdialects.runtime.messages import CompileReply
 from jitdialects.runtime.native import objects
 from jitdialects.runtime.native.call_stub import ENVIRONMENT, RING, SAMPLE, StateLayout
 from jitdialects.runtime.pool import MemoryPool, default_pool
@@ -117,18 +119,24 @@ class Stub:
     """The stub of compiled code as used by one function: its state, and what that names."""
 
     entry: CacheEntry
+    kernel: Kernel | None
+    """The code; None once this is closed, never to be called again."""
     served: Callable[[int], None]
     """Called with a number of calls that the stub has served."""
     as_tuple: bool
     pool: MemoryPool = default_pool
     address: int = 0
     words: ctypes.Array[ctypes.c_int64] = field(init=False)
+    reply: CompileReply = field(init=False)
+    dropped: bool = False
+    """Whether it was in use and is not any more: closed, or to be closed when no call runs in it."""
     _keep: list[object] = field(default_factory=list[object])
     _counted: tuple[int, int] = (0, 0)
 
     def __post_init__(self) -> None:
-        kernel = self.entry.kernel
-        reply = kernel.reply
+        kernel = self.kernel
+        assert kernel is not None
+        self.reply = reply = kernel.reply
         slots = [word for constant in kernel.constants for word in constant.slots]
         self.layout = layout = StateLayout(len(slots), len(reply.results))
         self.address = kernel.stub
@@ -159,7 +167,8 @@ class Stub:
         return new, _natives.seconds(spent * SAMPLE)
 
     def close(self) -> None:
-        """Give back the results that are kept for reuse. No call may come afterwards."""
+        """Give back the results that are kept for reuse, and the code. No call may come afterwards."""
+        self.kernel = None
         forget = ctypes.pythonapi.Py_DecRef
         for number in range(self.layout.results):
             first = self.layout.result(number) + 3
@@ -167,6 +176,23 @@ class Stub:
                 kept, self.words[place] = self.words[place], 0
                 if kept:
                     forget(ctypes.c_void_p(kept))
+
+
+def stub_of(
+    entry: CacheEntry,
+    served: Callable[[int], None],
+    as_tuple: bool,
+    pool: MemoryPool,
+    known: Stub | None = None,
+) -> Stub | None:
+    """The stub of an entry: `known`, if that may still be called, or a new one; None for code that has none,
+    or was evicted."""
+    kernel = entry.kernel
+    if kernel is None or not kernel.stub:
+        return None
+    if known is not None and not known.dropped:
+        return known
+    return Stub(entry, kernel, served, as_tuple, pool)
 
 
 def _allocator(pool: MemoryPool, dtype: np.dtype[Any]) -> Callable[..., Array]:
@@ -223,7 +249,6 @@ class _Natives:
 
 
 _natives = _Natives()
-os.register_at_fork(after_in_child=_natives.after_fork)
 
 
 # ---- objects -----------------------------------------------------------------------------------
@@ -328,24 +353,38 @@ class _Table:
     native: CallTable
     stubs: list[Stub] = field(default_factory=list[Stub])
     retired: list[Stub] = field(default_factory=list[Stub])
+    lock: threading.RLock = field(default_factory=threading.RLock)
+    """Calls and the thread that compiles change it."""
+    _written: tuple[Stubs, Sequence[CallShape]] = ({}, ())
 
     def replace(self, stubs: Stubs, shapes: Sequence[CallShape] = ()) -> None:
         """Write the stubs. Those that are not used any more are closed once no call runs in them."""
+        with self.lock:
+            usable = {n: [s for s in group if not s.dropped] for n, group in stubs.items()}
+            self._replace(usable, shapes)
+
+    def _replace(self, stubs: Stubs, shapes: Sequence[CallShape]) -> None:
         before, self.stubs = self.stubs, [stub for group in stubs.values() for stub in group]
+        self._written = stubs, shapes
         self.native.set_groups(stubs, shapes)
         present = set(map(id, self.stubs))
         waiting = [*self.retired, *(s for s in before if id(s) not in present)]
         self.retired = []
         for stub in waiting:
+            stub.dropped = True
             _count(stub, indicators.now)
             if stub.is_running:
                 self.retired.append(stub)
             else:
                 stub.close()
 
-    def forget_code(self) -> None:
-        """The cache is cleared: its code must be unloaded."""
-        self.replace({})
+    def forget_code(self, gone: Collection[CacheEntry]) -> None:
+        """The cache has let these go: their code must be unloaded."""
+        with self.lock:
+            if self.retired or any(stub.entry in gone for stub in self.stubs):
+                stubs, shapes = self._written
+                kept = {n: [s for s in group if s.entry not in gone] for n, group in stubs.items()}
+                self._replace(kept, shapes)
 
 
 _tables: weakref.WeakKeyDictionary[Any, _Table] = weakref.WeakKeyDictionary()
@@ -370,7 +409,7 @@ def _serve(target: Any, stubs: Stubs, shapes: Sequence[CallShape], cache: Kernel
         first = next((stub for group in stubs.values() for stub in group), None)
         if first is None:
             return
-        library = _natives.load(first.entry.kernel.reply.natives["vectorcall"])
+        library = _natives.load(first.reply.natives["vectorcall"])
         table = _table_of(target, library)
     cache.users.add(table)
     table.replace(stubs, shapes)
@@ -394,7 +433,7 @@ def settle() -> None:
 def _count(stub: Stub, into: Totals) -> None:
     calls, seconds = stub.drain()
     if calls:
-        reply = stub.entry.kernel.reply
+        reply = stub.reply
         into.hits += calls
         into.operators += calls * reply.operators
         into.operators_fused += calls * reply.operators_fused
@@ -408,6 +447,15 @@ def _count_all(into: Totals) -> None:
 
 
 indicators.sources.append(_count_all)
+
+
+def _after_fork_in_child() -> None:
+    _natives.after_fork()
+    for table in list(_tables.values()):
+        table.lock = threading.RLock()
+
+
+os.register_at_fork(after_in_child=_after_fork_in_child)
 
 StubCallable: type[PlainCallable] = _native_callable() if objects.layout_is_known() else PlainCallable
 """The base of objects whose calls stubs may take."""

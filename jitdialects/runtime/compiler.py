@@ -9,7 +9,7 @@ import time
 
 from jitdialects.bytecode.program import Program
 from jitdialects.bytecode.signature import parse
-from jitdialects.errors import CompileError, Error
+from jitdialects.errors import CompileError, CompileTimeError, Error
 from jitdialects.runtime.constants import PACKED_RANK
 from jitdialects.runtime.messages import (
     CompileReply,
@@ -46,7 +46,8 @@ def compile_request(data: bytes, accounted: float | None = None) -> bytes:
     try:
         return _compile(CompileRequest.decode(data), since)
     except (Error, PassFailedException, VerifyException) as error:
-        return encode_error(str(error), time.thread_time() - since)
+        final = not isinstance(error, CompileTimeError | MemoryError)
+        return encode_error(str(error), time.thread_time() - since, final=final)
 
 
 def _compile(request: CompileRequest, since: float) -> bytes:

@@ -16,6 +16,7 @@ from jitdialects.runtime.tiers import exact
 from jitdialects.runtime.vm import VM, FunctionCode, machines
 
 STAGES_SHOWN = 4
+_SOURCES = {"compiler": "the compiler", "disk": "disk", "shared": "shared storage"}
 MISSES_SHOWN = 5
 NOT_MERGED = "is not merged with"
 """In what `tssa-fuse` says about a fusion that one of its judges refused."""
@@ -92,8 +93,14 @@ def _tiers(code: FunctionCode) -> Iterator[str]:
 
 def _entries(vm: VM, code: FunctionCode) -> Iterator[str]:
     for entry in _compiled(vm, code):
-        reply, key = entry.kernel.reply, entry.key
-        yield f"  compiled: {key.signature} for {key.features}, version {entry.version}"
+        kernel, key = entry.kernel, entry.key
+        if kernel is None:
+            continue  # evicted meanwhile
+        reply = kernel.reply
+        yield (
+            f"  compiled: {key.signature} for {key.features}, version {entry.version}, "
+            f"from {_SOURCES[entry.source]}"
+        )
         yield (
             f"    {entry.hits} call(s); {reply.operators_fused} of {reply.operators} operators fused; "
             f"{sum(reply.milliseconds.values()):.1f} ms"
@@ -109,6 +116,8 @@ def _entries(vm: VM, code: FunctionCode) -> Iterator[str]:
 
 
 def _details(entry: CacheEntry) -> Iterator[str]:
+    if entry.kernel is None:
+        return
     reply = entry.kernel.reply
     yield f"  details of {entry.key.signature}"
     if reply.stages and config.dump is not None:
@@ -214,6 +223,8 @@ def reason_of(vm: VM, code: FunctionCode, miss: ShapeCount) -> str:
     the request."""
     names, nearest = names_of(vm, code), None
     for entry in _compiled(vm, code):
+        if entry.kernel is None:
+            continue
         found = list(differences(entry.kernel, miss.signature, (), names))
         if nearest is None or len(found) < len(nearest):
             nearest = found

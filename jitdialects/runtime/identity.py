@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
@@ -69,18 +70,37 @@ def compiler_version() -> str:
 def fingerprint(program: Program, function: str) -> str:
     """A digest of `function` and all that it calls: equal for equal code wherever it was written."""
     digest = hashlib.blake2b(digest_size=16)
-    waiting, done = [function], set[str]()
-    while waiting:
-        found = program.function(waiting.pop())
-        if found is None or found.name in done:
-            continue
-        done.add(found.name)
+    for found in _reached(program, function):
         digest.update(f"{found.name} {found.parameters} {found.results}\n".encode())
         for block in found.blocks:
             for instruction in block.instructions:
                 digest.update(_text(program, instruction))
-        waiting += _callees(found)
     return digest.hexdigest()
+
+
+def constant_order(program: Program, function: str) -> tuple[int, ...]:
+    """Numbers of the constants in the order in which `fingerprint` meets them: programs of equal fingerprint
+    have equal constants there, whatever their numbers."""
+    found: list[int] = []
+    for reached in _reached(program, function):
+        for block in reached.blocks:
+            for instruction in block.instructions:
+                if instruction.opcode == "const":
+                    number = instruction.attributes["constant"]
+                    assert isinstance(number, int)
+                    found.append(number)
+    return tuple(found)
+
+
+def _reached(program: Program, function: str) -> Iterator[Function]:
+    """The function and all that it calls, each once."""
+    waiting, done = [function], set[str]()
+    while waiting:
+        found = program.function(waiting.pop())
+        if found is not None and found.name not in done:
+            done.add(found.name)
+            yield found
+            waiting += _callees(found)
 
 
 def _callees(function: Function) -> list[str]:

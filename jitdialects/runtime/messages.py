@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import json
 import struct
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -18,7 +19,7 @@ from jitdialects.bytecode.dims import Dim, Shape
 from jitdialects.bytecode.dtypes import DType
 from jitdialects.errors import Error
 
-VERSION = 3
+VERSION = 4
 _REQUEST, _REPLY = b"JDRQ", b"JDRP"
 _HEAD = struct.Struct("<4sII")
 _LENGTH = struct.Struct("<I")
@@ -155,6 +156,10 @@ class CompileReply:
     """Of the compiler, imports included where they were for this request."""
     stages: dict[str, str] = field(default_factory=dict[str, str])
     """Texts by stage, if asked for."""
+    level: str = ""
+    """The lowest feature level that has every instruction of the code; empty: not known."""
+    final: bool = False
+    """Whether every attempt would end in this `error`."""
 
     @staticmethod
     def decode(data: bytes) -> CompileReply:
@@ -163,7 +168,8 @@ class CompileReply:
         if "error" in meta:
             spent = meta.get("cpu_seconds")
             seconds = spent if isinstance(spent, float) else 0.0
-            return CompileReply(error=str(meta["error"]), cpu_seconds=seconds)
+            final = meta.get("final") is True
+            return CompileReply(error=str(meta["error"]), cpu_seconds=seconds, final=final)
         try:
             return CompileReply(
                 blob,
@@ -184,6 +190,7 @@ class CompileReply:
                 meta["milliseconds"],
                 meta["cpu_seconds"],
                 meta["stages"],
+                meta["level"],
             )
         except (KeyError, TypeError, ValueError, Error) as error:
             raise MessageError(f"compile reply: {error!r}") from None
@@ -195,13 +202,25 @@ def encode_reply(
     natives: dict[str, bytes] | None = None,
     *,
     stub: bool = False,
+    level: str = "",
 ) -> bytes:
     """A reply of `lowering.pipelines.Facts.as_json()` with the name of the `entry`. `natives` are libraries of
-    the runtime that go with `library`, `stub` says whether that has a call stub."""
+    the runtime that go with `library`, `stub` says whether that has a call stub, `level` what a CPU must have."""
     texts = {name: base64.b64encode(data).decode() for name, data in (natives or {}).items()}
-    return _frame(_REPLY, facts | {"natives": texts, "stub": stub}, library)
+    return _frame(_REPLY, facts | {"natives": texts, "stub": stub, "level": level}, library)
 
 
-def encode_error(sentence: str, cpu_seconds: float = 0.0) -> bytes:
-    """The reply to a request that cannot be served; trying it took `cpu_seconds`."""
-    return _frame(_REPLY, {"error": sentence, "cpu_seconds": cpu_seconds}, b"")
+def encode_error(sentence: str, cpu_seconds: float = 0.0, *, final: bool = False) -> bytes:
+    """The reply to a request that cannot be served, `final`: whenever it is asked; trying took
+    `cpu_seconds`."""
+    meta = {"error": sentence, "cpu_seconds": cpu_seconds, "final": final}
+    return _frame(_REPLY, meta, b"")
+
+
+def without_library(data: bytes, number: Callable[[int], int]) -> bytes:
+    """The reply in `data` as it is kept: without its library and texts of stages, its constants counted
+    as `number` maps their numbers."""
+    meta, _ = _unframe(_REPLY, "compile reply", data)
+    for constant in meta.get("constants", ()):
+        constant["index"] = number(constant["index"])
+    return _frame(_REPLY, meta if "error" in meta else meta | {"stages": {}}, b"")

@@ -153,6 +153,11 @@ class Policy:
             return False
         return compiled.typical > tuning.margin * interpreted.typical
 
+    @property
+    def is_general(self) -> bool:
+        """Whether code for any sizes may serve a call."""
+        return self.shape_policy is not POLICIES["exact"]
+
     def saving(self, profile: Profile) -> float:
         """What code for the function would save, compared with others that wait: the seconds of the calls that
         missed it."""

@@ -99,6 +99,11 @@ class ShapeHistory:
             times = self.seen[shapes] = Times()
         times.add(seconds)
 
+    def note(self, shapes: Shapes) -> None:
+        """Remember shapes whose calls compiled code serves from the first on."""
+        if len(self.seen) < MAX_SHAPES:
+            self.seen.setdefault(shapes, Times())
+
     def add_miss(self, shapes: Shapes) -> None:
         """Count one hot call that found no code."""
         if shapes in self.missed or len(self.missed) < MAX_SHAPES:

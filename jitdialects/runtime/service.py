@@ -43,6 +43,7 @@ class _Job:
     key: CacheKey
     request: Request
     constants: Sequence[Constant]
+    order: Sequence[int]
     saving: Saving
     owners: weakref.WeakSet[object] = field(default_factory=weakref.WeakSet[object])
     for_anyone: bool = False
@@ -98,11 +99,13 @@ class CompileService:
         constants: Sequence[Constant] = (),
         saving: Saving = _nothing,
         owner: object | None = None,
+        order: Sequence[int] = (),
     ) -> None:
         """Have `key` compiled, unless it is there, on its way, or known to fail.
 
         `request` is called by the thread that compiles. `constants` is the pool of the program in the
-        request: the code reads them where they are. Of those that wait, the one with the largest
+        request: the code reads them where they are; `order` is their `identity.constant_order`, without
+        which code with constants is not kept on disk. Of those that wait, the one with the largest
         `saving` is next; among equals, the first. When every `owner` is gone (None: that never
         happens), the request is dropped."""
         with self._changed:
@@ -112,7 +115,7 @@ class CompileService:
             known = self.is_pending(key) or key in self.failures or self.cache.find(key)
             if known or self._stopped:
                 return
-            self._waiting[key] = job = _Job(key, request, constants, saving)
+            self._waiting[key] = job = _Job(key, request, constants, order, saving)
             job.add(owner)
             if self._thread is None or not self._thread.is_alive():
                 self._thread = threading.Thread(
@@ -184,12 +187,15 @@ class CompileService:
     def _serve(self, job: _Job) -> None:
         started = time.perf_counter()
         cpu_seconds = None
-        with _Recording(self.failures, job.key):
-            reply = CompileReply.decode(self._compile(job.request()))
+        with _Recording(self.failures, job.key), self.cache.compiling(job.key):
+            if self.cache.fetch(job.key, job.constants, job.order):
+                return  # another process has made it
+            data = self._compile(job.request())
+            reply = CompileReply.decode(data)
             cpu_seconds = reply.cpu_seconds
+            self.cache.keep(job.key, data, reply, job.constants, job.order)
             if reply.error is not None:
                 raise CompileError(reply.error)
-            self.cache.store(job.key, reply, job.constants)
             if reply.stages and config.dump is not None:
                 dump.write(config.dump, job.key, reply)
         seconds = time.perf_counter() - started

@@ -24,19 +24,24 @@ from jitdialects.config import config
 from jitdialects.errors import ArgumentError, Error
 from jitdialects.runtime import float_environment, policy_trace
 from jitdialects.runtime.cache import CacheEntry, CacheKey, KernelCache
-from jitdialects.runtime.callables import Stub, StubCallable, settle
+from jitdialects.runtime.callables import Stub, StubCallable, settle, stub_of
 from jitdialects.runtime.cost_model import work_of
 from jitdialects.runtime.dispatch import class_of, type_of
 from jitdialects.runtime.interpreter import Activation
-from jitdialects.runtime.identity import compiler_version, feature_level, fingerprint
+from jitdialects.runtime.identity import (
+    compiler_version,
+    constant_order,
+    feature_level,
+    fingerprint,
+)
 from jitdialects.runtime.messages import CompileReply, CompileRequest
 from jitdialects.runtime.policy import Experience, Policy, default_experience
 from jitdialects.runtime.pool import MemoryPool, default_pool
-from jitdialects.runtime.profile import Miss, Profile, ShapeHistory, Shapes
+from jitdialects.runtime.profile import MAX_SHAPES, Miss, Profile, ShapeHistory, Shapes
 from jitdialects.runtime.service import CompileService, default_service
 from jitdialects.runtime.indicators import indicators
 from jitdialects.runtime.tier0 import Site
-from jitdialects.runtime.tiers import TIMED_EVERY, TIMED_FIRST, Standing, Tiers
+from jitdialects.runtime.tiers import TIMED_EVERY, TIMED_FIRST, Standing, Tiers, exact
 from jitdialects.runtime.values import (
     Array,
     Value,
@@ -189,14 +194,15 @@ class VM:
             hits = entry.hits
             timed = hits < TIMED_FIRST or not hits & TIMED_EVERY - 1 or self.recorder is not None
             started = time.perf_counter() if timed else 0.0
-            results = entry.kernel.invoke(arguments, self.pool)
-            if results is not None:
+            kernel = entry.kernel  # which keeps the code loaded while it runs
+            results = None if kernel is None else kernel.invoke(arguments, self.pool)
+            if kernel is not None and results is not None:
                 if timed:
                     seconds = time.perf_counter() - started
                     code.measured(entry, arguments, seconds)
                     if self.recorder is not None:
                         self._record(code, arguments, started, seconds, served_by=entry.key.signature)
-                reply, now = entry.kernel.reply, indicators.now
+                reply, now = kernel.reply, indicators.now
                 entry.hits += 1
                 code.profile.counted += 1
                 now.hits += 1
@@ -210,11 +216,12 @@ class VM:
         if self.recorder is not None:
             return  # every call is to be seen here
         settle()
-        ready = [e for e in code.free if e.hits >= TIMED_FIRST and e.kernel.stub]
+        ready = [e for e in code.free if e.hits >= TIMED_FIRST]
         if ready != code.offered:
-            present = dict(zip(code.offered, code.stubs_served, strict=True))
+            present = {stub.entry: stub for stub in code.stubs_served}
             count = code.profile.count_served
-            stubs = [present.get(e) or Stub(e, count, True, self.pool) for e in ready]
+            made = [stub_of(e, count, True, self.pool, present.get(e)) for e in ready]
+            stubs = [stub for stub in made if stub is not None]
             code.offered, code.stubs_served = ready, stubs
             code.stubs.serve({(): stubs}, (), self.service.cache)
 
@@ -242,6 +249,8 @@ class VM:
             pairs = zip(served[0].results, served[1], strict=True)
             return [array.item() if fact.dtype.weak else array for fact, array in pairs]
         history, shapes = code.history(values), tuple(map(shape_of, values))
+        if self._recall(code, history, shapes):
+            return self._call(code, values, depth)
         was_hot = code.profile.hot
         if was_hot:
             history.add_miss(shapes)
@@ -264,8 +273,11 @@ class VM:
 
     def _refresh(self, code: FunctionCode) -> None:
         for entry in code.refresh(self.service.cache):
-            reply, seconds = entry.kernel.reply, compile_seconds(entry.kernel.reply)
-            code.tiers.arrived(entry.kernel.signature, seconds)
+            kernel = entry.kernel
+            if kernel is None:
+                continue  # evicted already
+            reply, seconds = kernel.reply, compile_seconds(kernel.reply)
+            code.tiers.arrived(kernel.signature, seconds)
             if self.recorder is not None:
                 self.recorder.compile(
                     self.recorded_as(code),
@@ -296,6 +308,25 @@ class VM:
         counts = [now - then for now, then in zip(code.profile.counts, before, strict=False)]
         signature = Signature(code.function.name, types)
         self.recorder.call(self.recorded_as(code), signature, started, seconds, counts, served_by)
+
+    def _recall(self, code: FunctionCode, history: ShapeHistory, shapes: Shapes) -> bool:
+        """Whether there is code on disk for calls like this one; looks when shapes are met first, and
+        again when code was evicted."""
+        cache = self.service.cache
+        at, now = (id(history), shapes), cache.evictions
+        if cache.disk is None or code.looked.get(at) == now or len(code.looked) >= MAX_SHAPES:
+            return False
+        code.looked[at] = now
+        key = self.key(code, exact(code.function.name, history, shapes))
+        found = cache.recall(
+            key, self.program.constants, code.constant_order, general=self.policy.is_general
+        )
+        if not found:
+            return False
+        history.note(shapes)
+        code.keys.update(dict.fromkeys(found))
+        code.version = -1
+        return True
 
     def key(self, code: FunctionCode, signature: Signature) -> CacheKey:
         """The key of `signature` as this machine would have it compiled now."""
@@ -363,7 +394,9 @@ class _Requests:
         code.keys[key] = None
         request = partial(_request_bytes, vm.program, code.function.name, key)
         saving = partial(vm.policy.saving, code.profile)
-        vm.service.submit(key, request, vm.program.constants, saving, owner=vm)
+        vm.service.submit(
+            key, request, vm.program.constants, saving, owner=vm, order=code.constant_order
+        )
         before = history.asked
         if before is not None and before != signature and signature.covers(before):
             vm.service.cancel(vm.key(code, before), owner=vm)
@@ -432,11 +465,18 @@ class FunctionCode:
         """Calls of `run` that compiled code takes."""
         self.offered: list[CacheEntry] = []
         self.stubs_served: list[Stub] = []
+        self.looked: dict[tuple[int, Shapes], int] = {}
+        """Shapes of calls for which the disk was asked, and what had been evicted by then."""
 
     @cached_property
     def fingerprint(self) -> str:
         """Of this function and of what it calls."""
         return fingerprint(self._program, self.function.name)
+
+    @cached_property
+    def constant_order(self) -> tuple[int, ...]:
+        """The numbers of its constants, as files with its code count them."""
+        return constant_order(self._program, self.function.name)
 
     def refresh(self, cache: KernelCache) -> list[CacheEntry]:
         """Look up what was asked for in a cache that has changed; the entries that are new."""

@@ -18,6 +18,7 @@ from jitdialects.bytecode import signature as signatures
 from jitdialects.bytecode.dtypes import DType
 from jitdialects.bytecode.program import Program
 from jitdialects.runtime.cache import KernelCache
+from jitdialects.runtime.engines import LibraryFile
 from jitdialects.runtime.messages import CompileRequest, encode_error, encode_reply
 from jitdialects.runtime.policy import Policy
 from jitdialects.runtime.service import CompileService
@@ -48,7 +49,7 @@ class FakeLibrary:
 class FakeEngine:
     """Loads what `FakeCompiler` makes."""
 
-    def load(self, data: bytes, name: str) -> FakeLibrary:
+    def load(self, data: bytes, name: str, file: LibraryFile | None = None) -> FakeLibrary:
         """The library in `data`."""
         return FakeLibrary(data)
 

@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Protocol
+
+
+@dataclass(frozen=True)
+class LibraryFile:
+    """A file that begins with a library, as it was when that was verified."""
+
+    path: str
+    inode: int
 
 
 class LoadedLibrary(Protocol):
@@ -20,6 +29,7 @@ class LoadedLibrary(Protocol):
 class Engine(Protocol):
     """Loads the bytes that code generation made."""
 
-    def load(self, data: bytes, name: str) -> LoadedLibrary:
-        """Make `data` callable; `name` is what debuggers and profilers show."""
+    def load(self, data: bytes, name: str, file: LibraryFile | None = None) -> LoadedLibrary:
+        """Make `data` callable; `name` is what debuggers and profilers show. `file` has it already, so that
+        no copy need be written."""
         ...

@@ -22,6 +22,7 @@ from itertools import count
 from pathlib import Path
 
 from jitdialects.errors import Error
+from jitdialects.runtime.engines import LibraryFile
 
 _DIGEST_BYTES = 16
 _serial = count()
@@ -46,9 +47,11 @@ def _dynamic_linker() -> ctypes.CDLL:
 class DlopenLibrary:
     """A library that the dynamic linker holds."""
 
-    def __init__(self, handle: int, name: str) -> None:
+    def __init__(self, handle: int, name: str, file: str | None = None) -> None:
         self._handle: int | None = handle
         self._name = name
+        self._file = file
+        """A file that nobody needs any more when this is closed."""
 
     def address(self, symbol: str) -> int:
         """Address of an exported symbol."""
@@ -64,23 +67,32 @@ class DlopenLibrary:
         if self._handle is not None:
             _dynamic_linker().dlclose(self._handle)
             self._handle = None
+            if self._file is not None:
+                with contextlib.suppress(OSError):
+                    os.unlink(self._file)
 
 
 class DlopenEngine:
     """Loads shared libraries from `folder`; without one, from a temporary folder of this process."""
 
     def __init__(self, folder: Path | None = None) -> None:
+        self._temporary = None
         if folder is None:
             self._temporary = tempfile.TemporaryDirectory(prefix="jitdialects-")
             folder = Path(self._temporary.name)
         self.folder = folder
         self._lock = threading.Lock()
 
-    def load(self, data: bytes, name: str) -> DlopenLibrary:
-        """Load the library `data`. Raises `LoadError` where the dynamic linker refuses it."""
+    def load(self, data: bytes, name: str, file: LibraryFile | None = None) -> DlopenLibrary:
+        """Load the library `data`, from `file` if that is still what it was. Raises `LoadError` where the
+        dynamic linker refuses it."""
+        if file is not None:
+            handle = _open_unchanged(file)
+            if handle is not None:
+                return DlopenLibrary(handle, name)
         try:
             path = str(self.store(data, name))
-            return DlopenLibrary(_dlopen(path), name)
+            return DlopenLibrary(_dlopen(path), name, path if self._temporary else None)
         except (OSError, LoadError) as error:
             return self._load_from_memory(data, name, error)
 
@@ -113,10 +125,8 @@ class DlopenEngine:
         try:
             with os.fdopen(descriptor, "wb", closefd=False) as file:
                 file.write(data)
-            # The dynamic linker compares path strings: a number used again would give the old library.
-            dots = "./" * (next(_serial) % 512)
             with self._lock:
-                return DlopenLibrary(_dlopen(f"/proc/self/fd/{dots}{descriptor}"), name)
+                return DlopenLibrary(_dlopen(_respelled("/proc/self/fd", str(descriptor))), name)
         except LoadError as error:
             raise LoadError(f"cannot load {name}: {error.message}") from cause
         finally:
@@ -133,6 +143,26 @@ def private_folder(folder: Path) -> None:
 
 def _file_name(name: str) -> str:
     return re.sub(r"[^A-Za-z0-9_.-]", "_", name)[:80] or "kernel"
+
+
+def _respelled(folder: str, name: str) -> str:
+    """The path, spelled as none before: the dynamic linker compares text, and would give what it loaded
+    under a path that meanwhile leads to another file."""
+    return f"{folder}/{'./' * (next(_serial) % 512)}{name}"
+
+
+def _open_unchanged(file: LibraryFile) -> int | None:
+    """The handle of a library in a file that was verified, or None where the file is not that one any more
+    (others replace and remove it at any time), or where nothing may be executed from there."""
+    try:
+        handle = _dlopen(_respelled(*os.path.split(file.path)))
+    except LoadError:
+        return None
+    with contextlib.suppress(OSError):
+        if os.stat(file.path).st_ino == file.inode:
+            return handle
+    _dynamic_linker().dlclose(handle)
+    return None
 
 
 def _dlopen(path: str) -> int:

@@ -1,0 +1,84 @@
+"""What compiled code depends on, and the names that follow from it on every level of the cache."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import asdict, dataclass, fields, replace
+from functools import lru_cache
+from typing import Any, cast
+
+from jitdialects.bytecode.signature import Signature, parse
+
+SUFFIX = ".jdk"
+
+
+@dataclass(frozen=True)
+class CacheKey:
+    """Everything that compiled code depends on."""
+
+    fingerprint: str
+    """Of the bytecode of the function and of what it calls."""
+    signature: str
+    features: str
+    """The level that the code was made for."""
+    compiler: str
+    numerics: str = "strict"
+    fuse: bool = True
+    schedule: str = ""
+
+    def is_akin(self, other: CacheKey) -> bool:
+        """Whether they differ at most in signature and level."""
+        return replace(self, signature=other.signature, features=other.features) == other
+
+    @property
+    def folder(self) -> str:
+        """Relative path of the folder with all code of one function by one compiler."""
+        return f"{self.compiler}/{self.fingerprint}"
+
+    @property
+    def file_name(self) -> str:
+        """Name of its entry in the folder: class of calls, signature, level."""
+        return f"{class_prefix(self)}{signature_prefix(self)}{self.features[-2:]}{SUFFIX}"
+
+    def as_json(self) -> dict[str, str | bool]:
+        """The fields."""
+        return asdict(self)
+
+
+def key_from_json(data: object) -> CacheKey:
+    """The key in the fields of `as_json`; `ValueError` for anything else."""
+    values = cast("dict[str, Any]", data if isinstance(data, dict) else {})
+    wanted = {each.name: bool if each.name == "fuse" else str for each in fields(CacheKey)}
+    if {name: type(value) for name, value in values.items()} == wanted:
+        return CacheKey(**values)
+    raise ValueError("the key has other fields")
+
+
+def _digest(text: str, size: int) -> str:
+    return hashlib.blake2b(text.encode(), digest_size=size).hexdigest()
+
+
+@lru_cache(1024)
+def _parsed(signature: str) -> Signature:
+    return parse(signature)
+
+
+def is_general(signature: str) -> bool:
+    """Whether code for this signature is for more than one size."""
+    shapes = (argument.shape for argument in _parsed(signature).arguments)
+    return any(not isinstance(size, int) for shape in shapes for size in shape)
+
+
+def class_prefix(key: CacheKey) -> str:
+    """What file names of all signatures begin with that differ from this one in sizes only."""
+    kinds = [
+        (a.dtype.name, a.dtype.weak, len(a.shape), a.strided)
+        for a in _parsed(key.signature).arguments
+    ]
+    return _digest(f"{kinds} {key.numerics} {key.fuse} {key.schedule}", 6) + "-"
+
+
+def signature_prefix(key: CacheKey) -> str:
+    """The part of a file name that tells signatures of a class apart: `g`eneral, or for e`x`act sizes."""
+    kind = "g" if is_general(key.signature) else "x"
+    return f"{kind}{_digest(key.signature, 8)}-"
