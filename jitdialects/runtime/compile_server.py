@@ -175,7 +175,9 @@ class CompileServer:
         return self._ask(request, _AT_ONCE)
 
     def when_idle(self, request: bytes) -> bytes:
-        """The reply to a request that nobody waits for: after all others."""
+        """The reply to a request that nobody waits for: after all others, and never made in this process."""
+        if not self.is_apart:
+            raise CompileError("there is no compile server for what nobody waits for")
         return self._ask(request, _WHEN_IDLE)
 
     @property

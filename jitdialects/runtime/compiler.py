@@ -55,7 +55,7 @@ def _compile(request: CompileRequest, since: float) -> bytes:
         raise CompileError(f"numerics mode '{request.numerics}' is not supported; use 'strict'")
     started = time.perf_counter()
     from jitdialects.lowering.pipelines import lower_program
-    from jitdialects.runtime.engines.codegen import compile_llvm_module
+    from jitdialects.runtime.engines.codegen import compile_llvm_module, compile_llvm_object
 
     imported = time.perf_counter()
     program = Program.from_bytes(request.program)
@@ -72,17 +72,20 @@ def _compile(request: CompileRequest, since: float) -> bytes:
     lowered = time.perf_counter()
     reply = CompileReply.decode(encode_reply({"entry": ENTRY} | facts.as_json(), b""))
     texts: list[str] = []
-    if is_servable(reply):
+    if not request.bare and is_servable(reply):
         words = [_words(program, constant) for constant in reply.constants]
         texts.append(stub_text(signature, reply, words))
-    library = compile_llvm_module(module, request.features, texts)
+    if request.bare:
+        code = compile_llvm_object(module, request.features)
+    else:
+        code = compile_llvm_module(module, request.features, texts)
     facts.milliseconds["import"] += (imported - started) * 1e3
     facts.milliseconds["codegen"] = (time.perf_counter() - lowered) * 1e3
     facts.cpu_seconds = time.thread_time() - since
     wanted = ["thread_pool"] * facts.parallel + ["vectorcall"] * bool(texts)
     natives = {name: native_library(name, request.features) for name in wanted}
     meta = {"entry": ENTRY} | facts.as_json()
-    return encode_reply(meta, library, natives, stub=bool(texts))
+    return encode_reply(meta, code, natives, stub=bool(texts))
 
 
 def _words(program: Program, constant: ConstantFact) -> int:

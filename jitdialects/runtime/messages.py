@@ -74,6 +74,8 @@ class CompileRequest:
     dump: bool = False
     seconds: float | None = None
     """What lowering may take."""
+    bare: bool = False
+    """The reply shall have a relocatable object, without a call stub, instead of a library."""
 
     def encode(self) -> bytes:
         """The request as a frame."""
@@ -86,6 +88,7 @@ class CompileRequest:
             "schedule": self.schedule,
             "dump": self.dump,
             "seconds": self.seconds,
+            "bare": self.bare,
         }
         return _frame(_REQUEST, meta, self.program)
 
@@ -164,7 +167,11 @@ class CompileReply:
     @staticmethod
     def decode(data: bytes) -> CompileReply:
         """The reply in `data`; `MessageError` if there is none."""
-        meta, blob = _unframe(_REPLY, "compile reply", data)
+        return CompileReply.of(*facts_and_code(data))
+
+    @staticmethod
+    def of(meta: dict[str, Any], blob: bytes) -> CompileReply:
+        """The reply with these facts and this code; `MessageError` if they are none of a reply."""
         if "error" in meta:
             spent = meta.get("cpu_seconds")
             seconds = spent if isinstance(spent, float) else 0.0
@@ -194,6 +201,11 @@ class CompileReply:
             )
         except (KeyError, TypeError, ValueError, Error) as error:
             raise MessageError(f"compile reply: {error!r}") from None
+
+
+def facts_and_code(data: bytes) -> tuple[dict[str, Any], bytes]:
+    """The two parts of a reply, as they came; `MessageError` if it is none."""
+    return _unframe(_REPLY, "compile reply", data)
 
 
 def encode_reply(

@@ -1,49 +1,50 @@
 """The kernel pack: the operators whose bits NumPy does not give, one compiled kernel each.
 
 Each kernel is a program of one operator over collapsed shapes (`KERNELS`), compiled by the same pipeline
-as everything else, when an operator is first needed; so the interpreter and compiled code agree to the bit.
-The kernels of one dtype at one feature level are one file in `config.cache_dir`, which later processes load
-without xDSL or llvmlite. A file that is cut off, altered or made by another compiler is replaced.
-`python -m jitdialects.runtime.pack` makes the file ahead of time.
+as everything else; so the interpreter and compiled code agree to the bit. The kernels of a feature level are
+one shared library in `config.cache_dir`, which a process opens without xDSL, llvmlite or a compile server.
+
+Where there is none yet, a kernel that a call needs is compiled first, and a thread asks the compile server
+for the others when nobody else wants it. Each is kept as a file of its own, a *piece*, so that nothing is
+lost when the process ends; whoever has all of them links the library. A file that is cut off, altered or
+made by another compiler is replaced. `python -m jitdialects.runtime.pack` makes the library ahead of time.
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
-import hashlib
 import os
-import struct
 import sys
-import tempfile
 import threading
 import time
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from jitdialects.bytecode.attributes import Attribute
 from jitdialects.bytecode.builder import ProgramBuilder
 from jitdialects.bytecode.signature import parse
-from jitdialects.config import config
+from jitdialects.config import FEATURE_LEVELS, config
 from jitdialects.errors import CompileError, Error
+from jitdialects.runtime import pack_file
 from jitdialects.runtime.cache import shared_engine
-from jitdialects.runtime.dispatch import Kernel
-from jitdialects.runtime.engines.dlopen import private_folder
-from jitdialects.runtime.identity import compiler_version, feature_level
-from jitdialects.runtime.messages import CompileReply, CompileRequest
-from jitdialects.runtime.pool import MemoryPool
 from jitdialects.runtime.compile_server import default_server
+from jitdialects.runtime.dispatch import Kernel
+from jitdialects.runtime.engines import LibraryFile, LoadedLibrary
+from jitdialects.runtime.engines.elf_link import link
+from jitdialects.runtime.identity import compiler_version, feature_level
+from jitdialects.runtime.messages import CompileReply, CompileRequest, facts_and_code
+from jitdialects.runtime.pool import MemoryPool
 from jitdialects.runtime.service import Compile
 from jitdialects.runtime.values import Array
 
-MAGIC, VERSION = b"JDPK", 1
-_HEAD = struct.Struct("<4sI32s")
-_LENGTH = struct.Struct("<I")
-_DIGEST_BYTES = 32
+Name: TypeAlias = tuple[str, str]
+"""Dtype and name of a kernel."""
 
 
 @dataclass(frozen=True)
@@ -88,41 +89,101 @@ def _kernels(element: str) -> dict[str, KernelSpec]:
     }
 
 
-KERNELS: Mapping[str, Mapping[str, KernelSpec]] = {
-    "float32": _kernels("f32"),
-    "float64": _kernels("f64"),
+KERNELS: Mapping[Name, KernelSpec] = {
+    (dtype, name): spec
+    for dtype, element in (("float32", "f32"), ("float64", "f64"))
+    for name, spec in _kernels(element).items()
 }
-"""Dtype -> name -> kernel. The order is that of the file; there is one for each dtype, so that nobody waits
-for the kernels of a dtype that he does not use."""
+"""Everything in the pack."""
+
+
+@dataclass(frozen=True)
+class _Made:
+    """A compiled kernel: its object, to be linked, and the facts of its reply."""
+
+    facts: dict[str, Any]
+    code: bytes
+
+    def reply(self) -> CompileReply:
+        """What to load; the library has this kernel alone."""
+        return CompileReply.of(self.facts, link([self.code]))
+
+
+_UNUSED: dict[str, Any] = {"schedules": [], "remarks": [], "milliseconds": {}, "stages": {}}
+"""Facts of a reply that nobody asks a pack for."""
+
+
+class _Part:
+    """A kernel's part of the library of the pack, which stays as long as one of its kernels does."""
+
+    def __init__(self, library: LoadedLibrary, prefix: str) -> None:
+        self._library, self._prefix = library, prefix
+
+    def address(self, symbol: str) -> int:
+        """Address of a symbol of the kernel."""
+        return self._library.address(self._prefix + symbol)
+
+    def close(self) -> None:
+        """Others may use the library."""
+
+
+class _Level:
+    """The kernels of one feature level, as far as they are there."""
+
+    def __init__(self, level: str) -> None:
+        self.level = level
+        self.failures: dict[Name, str] = {}
+        self.kernels: dict[Name, Kernel] = {}
+        """Those that are ready to run."""
+        self.made: dict[Name, _Made] = {}
+        """Those that were compiled or read as pieces, until there is a library."""
+        self.library: tuple[dict[str, Any], LoadedLibrary] | None = None
+        """The facts of all kernels, and their code."""
+        self.wanted: set[Name] = set()
+        """Kernels that a call waits for."""
+        self.is_filled = False
+        """A thread makes what is missing, or did."""
+        self.is_damaged = False
+        """The file of the library is there, and cannot be used."""
+        self.is_kept = True
+        """Files can be written, as far as is known."""
+
+    def knows(self, name: Name) -> bool:
+        """Whether nothing need be compiled for this kernel."""
+        known = name in self.kernels or name in self.made or name in self.failures
+        return known or self.library is not None
 
 
 class KernelPack:
-    """The kernels of one feature level; made or read at first use.
+    """The kernels of every feature level in use; made or read at first use.
 
-    `compile` maps a compile request to a reply. `compiled` counts what this process had to compile.
+    `compile` maps a compile request that a call waits for to a reply; `fill`, in the same way, requests that
+    nobody waits for (None: others than those that are needed are not made). `compiled` counts what this
+    process had compiled.
     """
 
-    def __init__(self, compile: Compile = default_server) -> None:
+    def __init__(self, compile: Compile, fill: Compile | None = None) -> None:
         self.compiled = 0
         self._compile = compile
-        self._lock = threading.RLock()
-        self._level = ""
-        self._replies: dict[str, dict[str, bytes]] = {}
-        """By dtype, of the dtypes whose pack is there; then by name."""
-        self._kernels: dict[tuple[str, str], Kernel] = {}
-        self._failures: dict[str, str] = {}
+        self._fill = fill
+        self._levels: dict[str, _Level] = {}
+        self._changed = threading.Condition()
 
     def after_fork(self) -> None:
-        """Another thread of the parent may have held the lock."""
-        self._lock = threading.RLock()
+        """In a child: another thread of the parent may have held the lock, and none makes anything."""
+        self._changed = threading.Condition()
+        for level in self._levels.values():
+            level.wanted.clear()
+            level.is_filled = False
 
     def run(self, name: str, *operands: Array, pool: MemoryPool) -> Array:
         """Kernel `name` on operands of its ranks, all float32 or all float64. Raises `CompileError`
         where it could not be compiled."""
-        dtype = operands[0].dtype.name
-        kernel = self._kernels.get((dtype, name)) if self._level == feature_level() else None
+        key = operands[0].dtype.name, name
+        level = self._levels.get(feature_level())
+        kernel = None if level is None else level.kernels.get(key)
         if kernel is None:
-            kernel = self._load(dtype, name)
+            kernel = self._load(key)
         results = kernel.invoke([_in_order(x) for x in operands], pool)
         if results is None:
             raise CompileError(f"the kernel pack refuses {name} of {[x.shape for x in operands]}")
@@ -130,56 +191,156 @@ class KernelPack:
         assert isinstance(result, np.ndarray)
         return result
 
-    def prepare(self, *dtypes: str) -> dict[str, str]:
-        """Have the code of every kernel of these dtypes (all by default); returns why those that could not
-        be compiled were not, by `<name> of <dtype>`."""
-        with self._lock:
-            if self._level != feature_level():
-                self._level = feature_level()
-                self._failures.clear()
-                self._kernels.clear()
-                self._replies.clear()
-            for dtype in dtypes or KERNELS:
-                if dtype not in self._replies:
-                    self._fill(self._level, dtype)
-            return dict(self._failures)
+    def prepare(self, level: str) -> dict[Name, str]:
+        """Make the library of a feature level, unless it is there; why kernels could not be compiled."""
+        found = self._level(level)
+        for name in KERNELS:
+            if not found.knows(name):
+                self._make(found, name, self._compile)
+        self._link(found)
+        return dict(found.failures)
 
-    def _load(self, dtype: str, name: str) -> Kernel:
-        with self._lock:
-            failure = self.prepare(dtype).get(f"{name} of {dtype}")
-            if failure is not None:
-                raise CompileError(
-                    f"{name} of {dtype} cannot be interpreted, its kernel was not compiled: {failure}"
-                )
-            if (dtype, name) not in self._kernels:
-                reply = CompileReply.decode(self._replies[dtype][name])
-                library = shared_engine().load(reply.library, f"pack-{dtype}-{name}")
-                signature = parse(KERNELS[dtype][name].signature)
-                self._kernels[dtype, name] = Kernel(signature, reply, library)
-            return self._kernels[dtype, name]
+    # ---- finding and making --------------------------------------------------------------------
 
-    def _fill(self, level: str, dtype: str) -> None:
-        path = pack_path(level, dtype)
-        found = None if path is None else _read(path, level, dtype)
-        known = len(self._failures)
-        replies = self._compile_all(level, dtype) if found is None else found
-        self._replies[dtype] = replies
-        if path is not None and found is None and len(self._failures) == known:
-            _write(path, level, dtype, replies.values())
+    def _level(self, level: str) -> _Level:
+        """What there is of a level."""
+        with self._changed:
+            found = self._levels.setdefault(level, _Level(level))
+            self._open(found)
+            return found
 
-    def _compile_all(self, level: str, dtype: str) -> dict[str, bytes]:
-        replies: dict[str, bytes] = {}
-        for name, spec in KERNELS[dtype].items():
-            request = CompileRequest(spec.program(), "main", spec.signature, level)
+    def _open(self, level: _Level) -> bool:
+        """Open the library, where there is one by now; whether there is one."""
+        path = pack_path(level.level)
+        with self._changed:
+            if level.library is None and path is not None and not level.is_damaged:
+                stored = _read(path, _origin(level.level))
+                if stored is not None:
+                    facts, code, file = stored
+                    engine = shared_engine()
+                    level.library = facts, engine.load(code, f"pack-{level.level}", file)
+                level.is_damaged = stored is None and path.exists()
+            return level.library is not None
+
+    def _load(self, name: Name) -> Kernel:
+        """The kernel, made now if it has to be."""
+        level = self._level(feature_level())
+        with self._changed:
+            self._changed.wait_for(lambda: name not in level.wanted)
+            level.wanted.add(name)
+        try:
+            if not level.knows(name):
+                self._make(level, name, self._compile)
+            return self._ready(level, name)
+        finally:
+            with self._changed:
+                level.wanted.discard(name)
+                self._changed.notify_all()
+                self._start_to_fill(level)
+
+    def _ready(self, level: _Level, name: Name) -> Kernel:
+        failure = level.failures.get(name)
+        if failure is not None:
+            raise CompileError(
+                f"{_spoken(name)} cannot be interpreted, its kernel was not compiled: {failure}"
+            )
+        if name not in level.kernels:
+            signature = parse(KERNELS[name].signature)
+            library, made = level.library, level.made.get(name)
+            if library is not None:
+                facts = library[0][_prefix(name)]
+                if facts["parallel"]:
+                    facts |= _natives(library[0])
+                reply = CompileReply.of(facts, b"")
+                part = _Part(library[1], _prefix(name))
+                level.kernels[name] = Kernel(signature, reply, part)
+            else:
+                assert made is not None
+                reply = made.reply()
+                loaded = shared_engine().load(reply.library, f"pack-{_spoken(name)}")
+                level.kernels[name] = Kernel(signature, reply, loaded)
+        return level.kernels[name]
+
+    def _make(self, level: _Level, name: Name, compile: Compile) -> None:
+        """Have the kernel's code, or why there is none. Raises `CompileError` where no compiler answers."""
+        path, origin = _piece_path(level.level, name), _origin(level.level, name)
+        stored = _read(path, origin)
+        if stored is None:
             self.compiled += 1
-            try:
-                replies[name] = self._compile(request.encode())
-                error = CompileReply.decode(replies[name]).error
-            except Error as found:
-                error = str(found)
-            if error is not None:
-                self._failures[f"{name} of {dtype}"] = error
-        return replies
+            spec = KERNELS[name]
+            request = CompileRequest(spec.program(), "main", spec.signature, level.level, bare=True)
+            facts, code = facts_and_code(compile(request.encode()))
+            if "error" in facts:
+                level.failures[name] = str(facts["error"])
+                return
+            made = _Made(facts | _UNUSED, code)
+            self._keep(level, path, pack_file.encode(origin, made.facts, made.code))
+        else:
+            made = _Made(stored[0], stored[1])
+        level.made[name] = made
+
+    def _start_to_fill(self, level: _Level) -> None:
+        is_open = level.library is None and not level.is_filled and config.cache_dir is not None
+        if is_open and self._fill is not None and default_server.is_apart:
+            level.is_filled = True
+            fill = threading.Thread(
+                target=self._fill_up, args=(level, self._fill), name="jitdialects-pack", daemon=True
+            )
+            fill.start()
+
+    def _fill_up(self, level: _Level, compile: Compile) -> None:
+        with contextlib.suppress(CompileError):  # no compiler answers any more: the process ends
+            for name in KERNELS:
+                if self._open(level):
+                    return  # another process was quicker
+                if not level.knows(name) and name not in level.wanted:
+                    self._make(level, name, compile)
+            self._link(level)
+
+    def _link(self, level: _Level) -> None:
+        """Make one library of all pieces, if they are there and files are kept."""
+        made, path = dict(level.made), pack_path(level.level)
+        if len(made) < len(KERNELS) or path is None or not level.is_kept:
+            return
+        names = list(KERNELS)
+        code = link([made[name].code for name in names], prefixes=list(map(_prefix, names)))
+        facts: dict[str, Any] = {}
+        for name in names:
+            facts |= _natives(made[name].facts)
+            facts[_prefix(name)] = made[name].facts | {"natives": {}}
+        self._keep(level, path, pack_file.encode(_origin(level.level), facts, code))
+        if level.is_kept:
+            for name in names:
+                with contextlib.suppress(OSError):  # another process did
+                    _piece(level.level, name, path.parent).unlink()
+
+    def _keep(self, level: _Level, path: Path | None, data: bytes) -> None:
+        if path is None or not level.is_kept:
+            return
+        try:
+            pack_file.write(path, data)
+        except (OSError, Error) as error:
+            level.is_kept = False
+            warnings.warn(
+                f"jitdialects: the kernel pack is kept in memory only: {error}; "
+                "set JITDIALECTS_CACHE_DIR to a folder that may be written, or to nothing",
+                RuntimeWarning,
+                stacklevel=2,
+            )
+
+
+def _natives(facts: dict[str, Any]) -> dict[str, Any]:
+    """Libraries that come with a kernel; in a pack, once for all."""
+    return {"natives": facts["natives"]} if facts.get("natives") else {}
+
+
+def _spoken(name: Name) -> str:
+    return f"{name[1]} of {name[0]}"
+
+
+def _prefix(name: Name) -> str:
+    """What the symbols of a kernel begin with in the library of all."""
+    return f"{name[1].replace(' ', '_')}_{name[0]}_"
 
 
 def _in_order(x: Array) -> Array:
@@ -187,27 +348,32 @@ def _in_order(x: Array) -> Array:
     return x if x.flags.c_contiguous and x.flags.aligned else x.copy(order="C")
 
 
-def pack_path(level: str, dtype: str) -> Path | None:
-    """The file of a feature level and dtype, or None if nothing is kept on disk."""
-    if config.cache_dir is None:
+def pack_path(level: str) -> Path | None:
+    """The file of a feature level, or None if nothing is kept on disk."""
+    folder = config.cache_dir
+    return None if folder is None else folder / f"pack-{level}-{compiler_version()}.so"
+
+
+def _piece_path(level: str, name: Name) -> Path | None:
+    folder = config.cache_dir
+    return None if folder is None else _piece(level, name, folder)
+
+
+def _piece(level: str, name: Name, folder: Path) -> Path:
+    return folder / f"pack-{level}-{compiler_version()}-{_prefix(name)[:-1]}.piece"
+
+
+def _origin(level: str, name: Name | None = None) -> str:
+    """From what, for what and by what code is made."""
+    return f"{level} {compiler_version()} {KERNELS if name is None else KERNELS[name]}"
+
+
+def _read(path: Path | None, origin: str) -> tuple[dict[str, Any], bytes, LibraryFile] | None:
+    """Facts and code in the file, or None if there is no file that can be used."""
+    if path is None:
         return None
-    return config.cache_dir / f"pack-{level}-{dtype}-{compiler_version()}.jdpack"
-
-
-def _digest(level: str, dtype: str, body: bytes) -> bytes:
-    """Of the file's content and of all that it was made from and for: a renamed file does not fit."""
-    origin = f"{level} {compiler_version()} {KERNELS[dtype]}\n".encode()
-    return hashlib.blake2b(origin + body, digest_size=_DIGEST_BYTES).digest()
-
-
-def _read(path: Path, level: str, dtype: str) -> dict[str, bytes] | None:
-    """The replies in the file, or None if there is no file that can be used."""
     try:
-        data = path.read_bytes()
-        private_folder(path.parent)
-        return dict(zip(KERNELS[dtype], _unpack(data, level, dtype), strict=True))
-    except (FileNotFoundError, NotADirectoryError):
-        return None
+        return pack_file.read(path, origin)
     except (OSError, Error) as error:
         warnings.warn(
             f"jitdialects: kernel pack {path} is not used and made again: {error}",
@@ -217,50 +383,7 @@ def _read(path: Path, level: str, dtype: str) -> dict[str, bytes] | None:
         return None
 
 
-def _unpack(data: bytes, level: str, dtype: str) -> list[bytes]:
-    if len(data) < _HEAD.size:
-        raise CompileError(f"{len(data)} bytes are too few")
-    magic, version, digest = _HEAD.unpack_from(data)
-    body = data[_HEAD.size :]
-    if magic != MAGIC or version != VERSION:
-        raise CompileError(f"magic {magic!r} version {version}, expected {MAGIC!r} {VERSION}")
-    if _digest(level, dtype, body) != digest:
-        raise CompileError("its digest is wrong: cut off, altered or made by another version")
-    replies: list[bytes] = []
-    at = 0
-    while at < len(body):
-        (length,) = _LENGTH.unpack_from(body, at)
-        at += _LENGTH.size
-        replies.append(body[at : at + length])
-        at += length
-    if len(replies) != len(KERNELS[dtype]):
-        raise CompileError(f"{len(replies)} kernels, expected {len(KERNELS[dtype])}")
-    return replies
-
-
-def _write(path: Path, level: str, dtype: str, replies: Iterable[bytes]) -> None:
-    """Write under a temporary name and rename: a reader sees a whole file or none."""
-    body = b"".join(_LENGTH.pack(len(r)) + r for r in replies)
-    temporary = None
-    try:
-        private_folder(path.parent)
-        descriptor, temporary = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(_HEAD.pack(MAGIC, VERSION, _digest(level, dtype, body)) + body)
-        os.replace(temporary, path)
-    except (OSError, Error) as error:
-        if temporary is not None:
-            with contextlib.suppress(OSError):
-                os.unlink(temporary)
-        warnings.warn(
-            f"jitdialects: the kernel pack is kept in memory only: {error}; "
-            "set JITDIALECTS_CACHE_DIR to a folder that may be written, or to nothing",
-            RuntimeWarning,
-            stacklevel=2,
-        )
-
-
-default_pack = KernelPack()
+default_pack = KernelPack(default_server.at_once, default_server.when_idle)
 """The pack of the process."""
 run = default_pack.run
 os.register_at_fork(after_in_child=default_pack.after_fork)
@@ -273,24 +396,38 @@ def main(args: Sequence[str] | None = None) -> int:
         description="Compile the kernel pack for this CPU into the cache folder "
         "(JITDIALECTS_CACHE_DIR), so that first calls need not. Does nothing if it is there.",
     )
-    parser.parse_args(args)
-    files = [pack_path(feature_level(), dtype) for dtype in KERNELS]
-    paths = [path for path in files if path is not None]
-    if not paths:
+    parser.add_argument(
+        "--every-level",
+        action="store_true",
+        help="make it for every feature level that this CPU has, for processes that JITDIALECTS_FEATURES limits",
+    )
+    options = parser.parse_args(args)
+    last = FEATURE_LEVELS.index(feature_level())
+    levels = FEATURE_LEVELS[0 if options.every_level else last : last + 1]
+    return max(map(_make, levels))
+
+
+def _make(level: str) -> int:
+    path = pack_path(level)
+    if path is None:
         print("pack: error: no cache folder; set JITDIALECTS_CACHE_DIR to one", file=sys.stderr)
         return 1
-    started = time.perf_counter()
+    started, before = time.perf_counter(), default_pack.compiled
     with warnings.catch_warnings(record=True) as problems:
-        failures = default_pack.prepare()
+        try:
+            failures = default_pack.prepare(level)
+        except CompileError as error:
+            print(f"pack: error: {error}", file=sys.stderr)
+            return 1
     for name, why in failures.items():
-        print(f"pack: error: {name} was not compiled: {why}", file=sys.stderr)
+        print(f"pack: error: {_spoken(name)} was not compiled: {why}", file=sys.stderr)
     for problem in problems:
         print(f"pack: warning: {problem.message}", file=sys.stderr)
-    if not all(path.exists() for path in paths):
+    if not path.exists():
         return 1
-    done = f"made in {time.perf_counter() - started:.1f} s" if default_pack.compiled else "is there"
-    for path, kernels in zip(paths, KERNELS.values(), strict=True):
-        print(f"{path}: {len(kernels)} kernels, {done}")
+    is_new = default_pack.compiled > before
+    done = f"made in {time.perf_counter() - started:.1f} s" if is_new else "is there"
+    print(f"{path}: {len(KERNELS)} kernels, {path.stat().st_size} bytes, {done}")
     return 0
 
 

@@ -168,3 +168,12 @@ def test_an_undefined_name_fails_when_it_is_loaded() -> None:
     text = "declare i64 @nobody_has_this()\ndefine i64 @f() {\n %v = call i64 @nobody_has_this()\n ret i64 %v }"
     with pytest.raises(LoadError, match="nobody_has_this"):
         DlopenEngine().load(link([emit_object(text, LEVEL)]), "undefined")
+
+
+def test_prefixes_keep_equal_names_apart() -> None:
+    objects = [emit_object(f"define i64 @f() {{ ret i64 {n} }}", LEVEL) for n in (1, 2)]
+    with pytest.raises(LinkError, match="'f' is defined twice"):
+        link(objects)
+    library = DlopenEngine().load(link(objects, prefixes=["one_", "two_"]), "prefixes")
+    results = [ctypes.CFUNCTYPE(ctypes.c_int64)(library.address(n))() for n in ("one_f", "two_f")]
+    assert results == [1, 2]

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import threading
 import warnings
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import pytest
 
 from jitdialects.bytecode.builder import ProgramBuilder
 from jitdialects.bytecode.program import Program
+from jitdialects.bytecode.signature import parse
 from jitdialects.config import config
 from jitdialects.errors import CompileError
 from jitdialects.runtime import pack
@@ -19,19 +21,20 @@ from jitdialects.runtime.messages import CompileRequest, encode_error
 from jitdialects.runtime.pack import KERNELS, KernelPack, pack_path
 from jitdialects.runtime.pool import MemoryPool
 
-SPECS = [spec for kernels in KERNELS.values() for spec in kernels.values()]
+DTYPES = sorted({dtype for dtype, _ in KERNELS})
+
+
+def asked(level: str, spec: pack.KernelSpec) -> bytes:
+    return CompileRequest(spec.program(), "main", spec.signature, level, bare=True).encode()
 
 
 @pytest.fixture(scope="module")
-def replies() -> dict[str, bytes]:
+def replies() -> dict[bytes, bytes]:
     """What the real compiler answers, once."""
     from jitdialects.runtime.compiler import compile_request
 
-    found: dict[str, bytes] = {}
-    for spec in SPECS:
-        request = CompileRequest(spec.program(), "main", spec.signature, feature_level())
-        found[spec.signature + spec.operator] = compile_request(request.encode())
-    return found
+    requests = [asked(feature_level(), spec) for spec in KERNELS.values()]
+    return {request: compile_request(request) for request in requests}
 
 
 @pytest.fixture
@@ -41,15 +44,16 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def make(replies: dict[str, bytes]):
+def make(replies: dict[bytes, bytes]):
     """A pack whose compiler answers from memory."""
-    known = {
-        CompileRequest(s.program(), "main", s.signature, feature_level()).encode(): replies[
-            s.signature + s.operator
-        ]
-        for s in SPECS
-    }
-    return lambda: KernelPack(known.__getitem__)
+    return lambda fill=None: KernelPack(replies.__getitem__, fill)
+
+
+@pytest.fixture
+def filled(make, folder: Path) -> Path:
+    """The file of a pack that was made."""
+    assert make().prepare(feature_level()) == {}
+    return pack_path(feature_level())
 
 
 def exp_of_zero(made: KernelPack) -> None:
@@ -57,12 +61,104 @@ def exp_of_zero(made: KernelPack) -> None:
     assert made.run("exp", zeros, pool=MemoryPool()).tolist() == [1.0] * 5
 
 
-def test_a_second_pack_is_read_from_the_file(make, folder: Path) -> None:
+def test_a_second_pack_is_read_from_the_file(make, filled: Path) -> None:
+    made = make()
+    exp_of_zero(made)
+    assert made.compiled == 0
+    assert [p.name for p in filled.parent.iterdir()] == [filled.name], "no piece is left"
+
+
+def test_what_a_call_needs_is_made_first_and_kept(make, folder: Path) -> None:
     first, second = make(), make()
     exp_of_zero(first)
+    (piece,) = folder.iterdir()
+    assert piece.name.endswith("-exp_float32.piece")
     exp_of_zero(second)
-    assert (first.compiled, second.compiled) == (len(KERNELS["float32"]), 0)
-    assert [p.name for p in folder.iterdir()] == [pack_path(feature_level(), "float32").name]
+    assert (first.compiled, second.compiled) == (1, 0)
+
+
+def test_the_others_are_made_when_nobody_asks_and_become_one_library(
+    make, replies: dict[bytes, bytes], folder: Path
+) -> None:
+    gate = threading.Event()
+
+    def fill(request: bytes) -> bytes:
+        gate.wait(20)
+        return replies[request]
+
+    made = make(fill)
+    exp_of_zero(made)
+    (maker,) = (t for t in threading.enumerate() if t.name == "jitdialects-pack")
+    made.run("tanh", np.zeros(5, np.float32), pool=MemoryPool())  # needs not wait for that
+    gate.set()
+    maker.join(60)
+    assert [p.name for p in folder.iterdir()] == [pack_path(feature_level()).name]
+    exp_of_zero(made)
+    assert not [t for t in threading.enumerate() if t.name == "jitdialects-pack"]
+    again = make()
+    exp_of_zero(again)
+    assert again.compiled == 0
+
+
+def test_a_library_that_another_process_made_in_the_meantime_is_used(make, folder: Path) -> None:
+    started, other = make(), make()
+    exp_of_zero(started)
+    other.prepare(feature_level())
+    started.run("tanh", np.zeros(5, np.float32), pool=MemoryPool())
+    assert started.compiled == 1
+    assert other.compiled == len(KERNELS) - 1, "the first is there as a piece"
+
+
+def test_what_is_left_undone_when_the_process_ends_is_done_by_the_next(
+    make, replies: dict[bytes, bytes], folder: Path
+) -> None:
+    left = list(replies.values())[:5]
+
+    def fill(request: bytes) -> bytes:
+        if not left:
+            raise CompileError("this process compiles nothing any more")
+        left.pop()
+        return replies[request]
+
+    made = make(fill)
+    exp_of_zero(made)
+    for thread in threading.enumerate():
+        if thread.name == "jitdialects-pack":
+            thread.join(60)
+    assert len(list(folder.iterdir())) == 6
+    again = make()
+    assert again.prepare(feature_level()) == {}
+    assert again.compiled == len(KERNELS) - 6
+
+
+def test_threads_that_need_a_kernel_at_once_have_it_made_once(make, folder: Path) -> None:
+    """numba/numba#1791: sixteen first calls."""
+    made, barrier = make(), threading.Barrier(16)
+
+    def call() -> None:
+        barrier.wait()
+        exp_of_zero(made)
+
+    threads = [threading.Thread(target=call) for _ in range(16)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert made.compiled == 1
+
+
+def test_a_forked_child_has_the_kernels_and_makes_others(make, folder: Path) -> None:
+    made = make()
+    exp_of_zero(made)
+    made._changed.acquire()  # as another thread might when the process forks
+    child = os.fork()
+    if not child:
+        made.after_fork()
+        exp_of_zero(made)
+        made.run("tanh", np.zeros(5, np.float32), pool=MemoryPool())
+        os._exit(0 if made.compiled == 2 else 1)
+    made._changed.release()
+    assert os.waitpid(child, 0)[1] == 0
 
 
 @pytest.mark.parametrize(
@@ -76,17 +172,31 @@ def test_a_second_pack_is_read_from_the_file(make, folder: Path) -> None:
     ],
     ids=["half", "one byte short", "empty", "foreign", "one bit"],
 )
-def test_a_damaged_file_is_replaced_with_one_warning(make, folder: Path, damage) -> None:
-    exp_of_zero(make())
-    path = pack_path(feature_level(), "float32")
-    whole = path.read_bytes()
-    path.write_bytes(damage(whole))
+def test_a_damaged_file_is_replaced_with_one_warning(make, filled: Path, damage) -> None:
+    whole = filled.read_bytes()
+    filled.write_bytes(damage(whole))
     again = make()
     with pytest.warns(RuntimeWarning, match="is not used and made again") as caught:
         exp_of_zero(again)
+    assert again.compiled == 1
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert again.prepare(feature_level()) == {}
     assert len(caught) == 1
-    assert again.compiled == len(KERNELS["float32"])
-    assert path.read_bytes() == whole
+    assert again.compiled == len(KERNELS)
+    assert filled.read_bytes() == whole
+
+
+def test_a_damaged_piece_is_replaced(make, folder: Path) -> None:
+    exp_of_zero(make())
+    (piece,) = folder.iterdir()
+    whole = piece.read_bytes()
+    piece.write_bytes(whole[:-100])
+    again = make()
+    with pytest.warns(RuntimeWarning, match="is not used and made again"):
+        exp_of_zero(again)
+    assert again.compiled == 1
+    assert piece.read_bytes() == whole
 
 
 def test_a_folder_that_cannot_be_written_keeps_the_pack_in_memory(
@@ -130,6 +240,7 @@ WARM_START = """
 import sys
 import numpy as np
 from jitdialects.bytecode.program import Program
+from jitdialects.bytecode.signature import parse
 from jitdialects.runtime import pack
 from jitdialects.runtime.vm import VM
 
@@ -151,7 +262,7 @@ def mlp() -> Program:
 
 
 def test_a_warm_start_imports_no_compiler(make, folder: Path, tmp_path: Path) -> None:
-    exp_of_zero(make())
+    make().prepare(feature_level())
     mlp().save(tmp_path / "mlp.jbc")
     environment = os.environ | {"JITDIALECTS_CACHE_DIR": str(folder)}
     script = [sys.executable, "-c", WARM_START, str(tmp_path / "mlp.jbc")]
@@ -159,18 +270,16 @@ def test_a_warm_start_imports_no_compiler(make, folder: Path, tmp_path: Path) ->
 
 
 def test_a_pack_of_another_compiler_is_not_loaded_under_any_name(
-    make, folder: Path, monkeypatch: pytest.MonkeyPatch
+    make, filled: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    exp_of_zero(make())
-    ours = pack_path(feature_level(), "float32")
     monkeypatch.setattr(pack, "compiler_version", lambda: "0123456789abcdef")
-    theirs = pack_path(feature_level(), "float32")
-    assert theirs != ours
-    theirs.write_bytes(ours.read_bytes())
+    theirs = pack_path(feature_level())
+    assert theirs != filled
+    theirs.write_bytes(filled.read_bytes())
     again = make()
     with pytest.warns(RuntimeWarning, match="made by another version"):
         exp_of_zero(again)
-    assert again.compiled == len(KERNELS["float32"])
+    assert again.compiled == 1
 
 
 def test_the_version_of_the_compiler_is_the_same_in_every_process(tmp_path: Path) -> None:
@@ -203,12 +312,9 @@ def test_the_pack_is_made_ahead_of_time_and_only_once(
     make, default: KernelPack, capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert pack.main([]) == 0
-    path = pack_path(feature_level(), "float32")
-    assert path.exists()
-    said = capsys.readouterr().out
-    for dtype, kernels in KERNELS.items():
-        path = pack_path(feature_level(), dtype)
-        assert f"{path}: {len(kernels)} kernels, made in" in said
+    path = pack_path(feature_level())
+    expected = f"{path}: {len(KERNELS)} kernels, {path.stat().st_size} bytes, made in"
+    assert expected in capsys.readouterr().out
     monkeypatch.setattr(pack, "default_pack", make())
     assert pack.main([]) == 0
     assert "is there" in capsys.readouterr().out
@@ -250,14 +356,14 @@ def test_making_the_pack_has_a_usage(capsys: pytest.CaptureFixture) -> None:
 SPECIAL = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 1e-45, 3e38, -1.5], np.float32)
 
 
-def test_a_dtype_that_is_not_used_is_not_compiled(make, folder: Path) -> None:
+def test_a_dtype_that_is_not_used_is_not_compiled_first(make, folder: Path) -> None:
     made = make()
     made.run("max", np.zeros((2, 2)), pool=MemoryPool())
-    assert made.compiled == len(KERNELS["float64"])
-    assert [p.name for p in folder.iterdir()] == [pack_path(feature_level(), "float64").name]
+    assert made.compiled == 1
+    assert [p.name[-15:] for p in folder.iterdir()] == ["x_float64.piece"]
 
 
-@pytest.mark.parametrize("dtype", KERNELS)
+@pytest.mark.parametrize("dtype", DTYPES)
 def test_minimum_and_maximum_order_zeros_and_propagate_nan(make, folder: Path, dtype: str) -> None:
     made, pool = make(), MemoryPool()
     x, y = (a.reshape(-1).astype(dtype) for a in np.meshgrid(SPECIAL, SPECIAL))
@@ -270,8 +376,34 @@ def test_minimum_and_maximum_order_zeros_and_propagate_nan(make, folder: Path, d
         assert result[~nan].tobytes() == expected.tobytes()
 
 
+def sample(name: str, dtype: str) -> list[np.ndarray]:
+    """Operands for a kernel."""
+    random = np.random.default_rng(3)
+    ranks = [len(a.shape) for a in parse(KERNELS[dtype, name].signature).arguments]
+    sizes = {1: (70,), 2: (70, 70), 3: (3, 70, 5)}
+    values = [random.standard_normal(sizes[rank]).astype(dtype) for rank in ranks]
+    return [abs(x) if name == "log" else x for x in values]
+
+
+def test_every_kernel_has_the_same_bits_at_the_lowest_level(
+    make, filled: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without vectors beyond 16 bytes and without FMA."""
+    from jitdialects.runtime.compiler import compile_request
+
+    made, lowest, pool = make(), KernelPack(compile_request), MemoryPool()
+    for dtype, name in KERNELS:
+        operands = sample(name, dtype)
+        expected = made.run(name, *operands, pool=pool)
+        with monkeypatch.context() as limited:
+            limited.setattr(config, "features", "x86-64-v1")
+            result = lowest.run(name, *operands, pool=pool)
+        assert result.tobytes() == expected.tobytes(), (dtype, name)
+    assert lowest.compiled == len(KERNELS)
+
+
 @pytest.mark.parametrize("shape", [(0, 3), (3, 0), (1, 1), (2, 33), (3, 4097), (1, 9000)])
-@pytest.mark.parametrize("dtype", KERNELS)
+@pytest.mark.parametrize("dtype", DTYPES)
 def test_sums_follow_the_order_of_the_contract(
     make, folder: Path, shape: tuple, dtype: str
 ) -> None:

@@ -112,11 +112,16 @@ def compile_llvm_module(module: ModuleOp, features: str, texts: Sequence[str] = 
 
     Raises `CompileError` on other architectures.
     """
-    _check_host()
     from jitdialects.runtime.engines.elf_link import link
+
+    kernel = compile_llvm_object(module, features)
+    return link([kernel, *(emit_object(text, features, opt=0) for text in texts)])
+
+
+def compile_llvm_object(module: ModuleOp, features: str) -> bytes:
+    """An llvm dialect module as a relocatable object. Raises `CompileError` on other architectures."""
+    _check_host()
     from jitdialects.runtime.engines.llvm_text import llvm_ir
 
-    kernel = llvm_ir(module, function_attributes(features))
-    more = [emit_object(text, features, opt=0) for text in texts]
-    interleave = INTERLEAVE in module.attributes
-    return link([emit_object(kernel, features, interleave=interleave), *more])
+    text = llvm_ir(module, function_attributes(features))
+    return emit_object(text, features, interleave=INTERLEAVE in module.attributes)

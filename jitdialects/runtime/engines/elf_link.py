@@ -96,15 +96,20 @@ class Area:
         return offset
 
 
-def link(objects: Iterable[bytes], needed: Sequence[str] = ("libm.so.6",)) -> bytes:
-    """One shared library from `objects`; `needed` are loaded with it if a name is left undefined.
+def link(
+    objects: Sequence[bytes],
+    needed: Sequence[str] = ("libm.so.6",),
+    prefixes: Sequence[str] | None = None,
+) -> bytes:
+    """One shared library from `objects`; `needed` are loaded with it if a name is left undefined. What an
+    object defines gets its prefix, if there are `prefixes`; other objects then refer to that name.
 
     Raises `LinkError` for anything unknown in an object and for a symbol defined twice.
     """
     linker = _Linker()
     try:
-        for data in objects:
-            linker.add(data)
+        for data, prefix in zip(objects, prefixes or [""] * len(objects), strict=True):
+            linker.add(data, prefix)
         return linker.shared_library(needed)
     except (struct.error, LookupError, ValueError) as error:
         raise LinkError(f"linker: truncated or damaged object ({error})") from error
@@ -214,7 +219,7 @@ class _Linker:
         self.defined: dict[str, Symbol] = {}
         self.relocations: list[Relocation] = []
 
-    def add(self, data: bytes) -> None:
+    def add(self, data: bytes, prefix: str = "") -> None:
         """Read one object: its sections, symbols and relocations."""
         reader = _Reader(data)
         starts: dict[int, Place] = {}
@@ -226,7 +231,7 @@ class _Linker:
         symbols: dict[int, list[Symbol | None]] = {}
         for index, section in enumerate(reader.sections):
             if section.type == _SYMTAB:
-                symbols[index] = self._symbols(reader, section, starts)
+                symbols[index] = self._symbols(reader, section, starts, prefix)
         for section in reader.sections:
             if section.info not in starts:
                 continue
@@ -237,7 +242,7 @@ class _Linker:
                 self._relocate(reader, section, target, starts[section.info], symbols[section.link])
 
     def _symbols(
-        self, reader: _Reader, table: _Section, starts: dict[int, Place]
+        self, reader: _Reader, table: _Section, starts: dict[int, Place], prefix: str
     ) -> list[Symbol | None]:
         strings = reader.sections[table.link]
         symbols: list[Symbol | None] = []
@@ -256,6 +261,7 @@ class _Linker:
                 symbol = Symbol(name, Place(start.area, start.offset + value), size)
                 symbols.append(symbol)
                 if info >> 4:  # global or weak
+                    name = prefix + name
                     if name in self.defined:
                         raise LinkError(f"linker: {name!r} is defined twice")
                     self.defined[name] = symbol
