@@ -30,7 +30,7 @@ class Tuning:
 
     threshold: int
     """Executions of a block below which nothing is predicted."""
-    margin: float = 1.1
+    margin: float = 1.2
     """Code that takes this many times as long as the interpreter is left."""
     samples: int = 8
     """Timed runs of code before it is judged; of the interpreter, half as many."""

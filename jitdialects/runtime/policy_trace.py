@@ -89,6 +89,7 @@ class Recorder:
         self._lock = threading.Lock()
         self._start = time.perf_counter()
         self._known: weakref.WeakKeyDictionary[object, str] = weakref.WeakKeyDictionary()
+        self._failed: set[tuple[str, str]] = set()
         self._count = 0
         self._file: TextIO | None = None
         try:
@@ -143,7 +144,10 @@ class Recorder:
         )
 
     def failed(self, function: str, signature: str) -> None:
-        """Code could not be made."""
+        """Code could not be made; said once."""
+        if (function, signature) in self._failed:
+            return
+        self._failed.add((function, signature))
         self._write({"t": self._now(), "f": function, "failed": signature})
 
     def _now(self) -> float:

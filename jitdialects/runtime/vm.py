@@ -383,7 +383,7 @@ class _Requests:
         code.keys[key] = None
         if entry is not None:
             return Standing.READY
-        if self.vm.recorder is not None and not asked:
+        if self.vm.recorder is not None:
             self.vm.recorder.failed(self.vm.recorded_as(code), key.signature)
         return Standing.FAILED
 
