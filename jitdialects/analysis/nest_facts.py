@@ -8,7 +8,7 @@ from math import prod
 from typing import cast
 
 from xdsl.dialects.builtin import FixedBitwidthType, VectorType
-from xdsl.ir import Attribute
+from xdsl.ir import Attribute, Block, SSAValue
 
 from jitdialects.analysis.body import Body, body_of
 from jitdialects.analysis.bounds import constant_extent, extent_at_most, trip_count
@@ -47,6 +47,7 @@ class NestFacts:
     functions: int
     shares: bool
     private_bytes: int
+    lane_bytes: int
 
 
 def facts_of(nest: NestOp) -> NestFacts:
@@ -68,6 +69,7 @@ def facts_of(nest: NestOp) -> NestFacts:
         accumulators=_accumulators(body),
         shares=_shares(nest, outside, lanes),
         private_bytes=_private_bytes(body),
+        lane_bytes=_lane_bytes(body),
         streams=len(outside),
         element_bytes=max((_bytes(access.value_type) for access in body.accesses), default=4),
         operations=len(body.accesses) + len(body.others) + len(body.loops),
@@ -96,8 +98,24 @@ def _shares(nest: NestOp, outside: Sequence[Access], innermost: Lanes) -> bool:
 
 
 def _private_bytes(body: Body) -> int:
-    types = [memref_type(op.results[0]) for op in body.others if op.name == "memref.alloca"]
-    return sum(_bytes(type.get_element_type()) * prod(type.get_shape()) for type in types)
+    return sum(_size(op.results[0]) for op in body.others if op.name == "memref.alloca")
+
+
+def _lane_bytes(body: Body) -> int:
+    """Arrays that are written element by element along the same loop are in use at the same time."""
+    arrays: dict[Block, set[SSAValue]] = {}
+    for access in body.accesses:
+        block = access.op.parent
+        along = block is not None and access.indices and access.indices[-1] in block.args
+        if block is not None and along and access.is_store and is_fresh(access.base):
+            arrays.setdefault(block, set()).add(access.base)
+    return max((sum(map(_size, together)) for together in arrays.values()), default=0)
+
+
+def _size(memory: SSAValue) -> int:
+    """Bytes of a memref that the body allocates."""
+    type = memref_type(memory)
+    return _bytes(type.get_element_type()) * prod(type.get_shape())
 
 
 def _accumulators(body: Body) -> str:

@@ -15,6 +15,9 @@ STREAM = 4 << 20
 STREAM_BODY = 20
 """Operations of a body that is worth a second copy for when its result turns out to be large."""
 MAX_LANES = 32
+WHOLE_BODY = 64
+"""Operations of a body that is written once for all of a short axis. Lanes of accumulators are one: in a loop they
+would stay in memory."""
 SMALL_BODY = 8
 SMALL_BODY_UNROLL = 2
 CHAINS = {4: 4, 8: 2}
@@ -31,7 +34,7 @@ def elementwise_schedule(facts: NestFacts, level: Level) -> Schedule:
     if most is not None and most <= 1:
         return Schedule()
     if most is not None and (
-        most < width or (most <= MAX_LANES and facts.operations <= SMALL_BODY)
+        most < width or (most <= MAX_LANES and facts.operations <= WHOLE_BODY)
     ):
         return Schedule(vector=next_power_of_two(most))
     threads = CHUNK if may_have_points(facts, 2 * CHUNK) else 0

@@ -17,7 +17,7 @@ SEGMENT = 16 * 1024
 ACCUMULATORS = 1280 * 1024
 """Bytes of accumulators on the stack, at most: those in use, 32 for a column, then fit a second-level cache."""
 ROWS = 4
-"""Rows abreast: with 32 lanes of 4 bytes each, all registers of AVX2 are accumulators."""
+"""Rows abreast, at most: memory serves so many streams well."""
 LANES = 32
 """Of a sum in the numerics contract."""
 CHUNK = 16384
@@ -51,8 +51,10 @@ def columns_schedule(facts: NestFacts, level: Level) -> Schedule:
 
 
 def rows_schedule(facts: NestFacts, level: Level) -> Schedule:
-    """Some rows abreast: memory serves several streams better than one, and chains of additions overlap."""
-    return abreast(facts, ROWS if facts.element_bytes <= 4 else ROWS // 2)
+    """Some rows abreast: memory serves several streams better than one, and chains of additions overlap. All
+    registers may be accumulators, since operands come from memory."""
+    registers = level.registers * level.lanes * 4
+    return abreast(facts, max(1, min(ROWS, registers // max(1, facts.lane_bytes))))
 
 
 def dots_schedule(facts: NestFacts, level: Level) -> Schedule:

@@ -13,13 +13,13 @@ after block b, as many pairs are complete as b + 1 has trailing zeros. A dot pro
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import cast
 
 from xdsl.dialects import arith, math
-from xdsl.dialects.builtin import I64, DenseArrayBase, f32, f64, i8, i32, i64
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.dialects.builtin import I64, DenseArrayBase, i64
+from xdsl.ir import Operation, SSAValue
 from xdsl.utils.exceptions import PassFailedException
 
 from jitdialects.bytecode import dims
@@ -27,10 +27,11 @@ from jitdialects.bytecode.dims import Dim, Shape
 from jitdialects.dialects.loop import PARALLEL, REDUCTION
 from jitdialects.dialects.tssa import GroupOp
 from jitdialects.dialects.tssa_types import buffer_element_type, shape_of, tensor_of
+from jitdialects.lowering.accumulators import FOLDS, Cells, Fold, Parts
 from jitdialects.lowering.emitter import INDEX, STRICT, WRAP, Emitter, collapse, memref_of
 from jitdialects.lowering.loop_elementwise import Body, is_contiguous, over, store_results
 from jitdialects.lowering.loop_matmul import multiply_add
-from jitdialects.lowering.scalar_rules import is_float, largest, smallest
+from jitdialects.lowering.scalar_rules import is_float
 
 BLOCK, LANES = 4096, 32
 LEVELS = 40
@@ -44,44 +45,10 @@ STEPS, STEPS_IN_ORDER = 4, 8
 """Rows of columns that are added at a time, so that an accumulator in memory is loaded and stored once for all."""
 
 
-@dataclass(frozen=True)
-class Combine:
-    """How two partial results become one, and the element that changes nothing."""
-
-    kind: type[Operation]
-    identity: float
-    properties: Mapping[str, Attribute] | None = None
-
-    def __call__(self, at: Emitter, left: SSAValue, right: SSAValue) -> SSAValue:
-        return at.emit(self.kind, (left, right), left.type, self.properties)
-
-
-_FLOATS, _INTEGERS = (f32, f64), (i32, i64)
-_COMBINE: Mapping[str, Mapping[Attribute, Combine]] = {
-    "tssa.sum": {
-        **dict.fromkeys(_FLOATS, Combine(arith.AddfOp, -0.0, STRICT)),
-        **dict.fromkeys(_INTEGERS, Combine(arith.AddiOp, 0, WRAP)),
-    },
-    "tssa.prod": {
-        **dict.fromkeys(_FLOATS, Combine(arith.MulfOp, 1.0, STRICT)),
-        **dict.fromkeys(_INTEGERS, Combine(arith.MuliOp, 1, WRAP)),
-    },
-    "tssa.max": {
-        **dict.fromkeys(_FLOATS, Combine(arith.MaximumfOp, float("-inf"), STRICT)),
-        **{integer: Combine(arith.MaxSIOp, smallest(integer)) for integer in _INTEGERS},
-        i8: Combine(arith.MaxUIOp, 0),
-    },
-    "tssa.min": {
-        **dict.fromkeys(_FLOATS, Combine(arith.MinimumfOp, float("inf"), STRICT)),
-        **{integer: Combine(arith.MinSIOp, largest(integer)) for integer in _INTEGERS},
-        i8: Combine(arith.MinUIOp, 1),
-    },
-}
-
 Element = Callable[[Sequence[SSAValue]], SSAValue]
 """An index for each axis of the operand -> the element there as buffers hold it, emitted at the emitter's
 place. It may load, or compute what a fused prologue computes."""
-Step = Callable[[SSAValue, SSAValue], SSAValue]
+Step = Callable[[SSAValue, Parts], Parts]
 """(index along the axis, lane so far) -> lane with that element."""
 
 
@@ -167,50 +134,50 @@ def reduce_row(
     axis = len(outer) if axis is None else axis
     before, behind = outer[:axis], outer[axis:]
     type = buffer_element_type(tensor_of(op.operands[0]).get_element_type())
-    combine = _COMBINE[op.name][type]
+    fold = FOLDS[op.name][type]
     blocked = is_float(type) and op.name in ("tssa.sum", "tssa.prod")
 
-    def step(index: SSAValue, lane: SSAValue) -> SSAValue:
-        return combine(at, lane, element((*before, index, *behind)))
+    def step(index: SSAValue, lane: Parts) -> Parts:
+        return fold.combine(at, lane, fold.enter(at, element((*before, index, *behind))))
 
     if length == 1:
         result = element((*before, at.index(0), *behind))
     elif cheap and not behind and isinstance(length, int) and 0 < length <= FEW:
-        elements = [element((*before, at.index(i))) for i in range(length)]
-        result = _fold_few(at, elements, combine)
+        elements = [fold.enter(at, element((*before, at.index(i)))) for i in range(length)]
+        result = fold.leave(at, _fold_few(at, elements, fold))
     elif behind and not blocked:
-        result = _reduce_in_order(at, length, type, combine, step)
+        result = _reduce_in_order(at, length, fold, step)
     else:
         add = _add_columns if behind else _add_chunks
-        single = not outer
-        result = reduce_axis(
-            at, length, type, combine, step, blocked=blocked, add=add, abreast=single
-        )
+        result = reduce_axis(at, length, fold, step, blocked=blocked, add=add, abreast=not outer)
     if blocked and op.name == "tssa.sum":
-        result = combine(at, result, at.constant(type, 0.0))
+        result = plus_zero(at, result)
     return result
 
 
-def _fold_few(at: Emitter, lanes: list[SSAValue], combine: Combine) -> SSAValue:
+def plus_zero(at: Emitter, sum: SSAValue) -> SSAValue:
+    """A sum of nothing, or of negative zeros, is +0.0 in the end."""
+    return at.emit(arith.AddfOp, (sum, at.constant(sum.type, 0.0)), sum.type, STRICT)
+
+
+def _fold_few(at: Emitter, lanes: list[Parts], fold: Fold) -> Parts:
     """One element per lane, folded by halves; lanes without elements change nothing."""
     half = FEW // 2
     while half:
         pairs = list(zip(lanes, lanes[half:], strict=False))
-        lanes = [*(combine(at, a, b) for a, b in pairs), *lanes[len(pairs) : half]]
+        lanes = [*(fold.combine(at, a, b) for a, b in pairs), *lanes[len(pairs) : half]]
         half //= 2
     return lanes[0]
 
 
-def _reduce_in_order(
-    at: Emitter, length: Dim, type: Attribute, combine: Combine, step: Step
-) -> SSAValue:
+def _reduce_in_order(at: Emitter, length: Dim, fold: Fold, step: Step) -> SSAValue:
     """Elements that are not next to each other, in any order: one accumulator, some steps at a time."""
-    lane = at.alloca(type)
-    at.store(at.constant(type, combine.identity), lane)
+    lane = Cells.on_stack(at, fold)
+    lane.store(at, fold.identities(at))
 
     def steps(first: SSAValue, end: SSAValue) -> None:
         with at.nest([first], [end], [REDUCTION]) as (index,):
-            at.store(step(index, at.load(lane)), lane)
+            lane.store(at, step(index, lane.load(at)))
 
     whole = dims.scale(dims.floordiv(length, STEPS_IN_ORDER), STEPS_IN_ORDER)
     if whole != 0:
@@ -219,7 +186,7 @@ def _reduce_in_order(
             steps(first, at.add(first, at.index(STEPS_IN_ORDER)))
     if whole != length:
         steps(at.size(whole), at.size(length))
-    return at.load(lane)
+    return fold.leave(at, lane.load(at))
 
 
 def lower_dot(at: Emitter, group: GroupOp, op: Operation) -> None:
@@ -231,25 +198,33 @@ def lower_dot(at: Emitter, group: GroupOp, op: Operation) -> None:
     element = memref_of(x).get_element_type()
     with at.nest(*over(at, shape)) as outer:
 
-        def step(index: SSAValue, lane: SSAValue) -> SSAValue:
-            return multiply_add(at, at.load(x, (*outer, index)), at.load(y, (index,)), lane)
+        def step(index: SSAValue, lane: Parts) -> Parts:
+            left, right = at.load(x, (*outer, index)), at.load(y, (index,))
+            return (multiply_add(at, left, right, lane[0]),)
 
         length = shape_of(op.operands[1])[0]
-        combine, blocked = _COMBINE["tssa.sum"][element], is_float(element)
-        sum = reduce_axis(at, length, element, combine, step, blocked=blocked)
+        fold, blocked = FOLDS["tssa.sum"][element], is_float(element)
+        sum = reduce_axis(at, length, fold, step, blocked=blocked)
         if blocked:
-            sum = combine(at, sum, at.constant(element, 0.0))
+            sum = plus_zero(at, sum)
         body.define(op.results[0], outer, sum)
         store_results(body, group.terminator.operands, group.outs, outer)
 
 
 @dataclass(frozen=True)
 class Lanes:
-    """32 accumulators in memory, and what is done to one of them."""
+    """32 accumulators in memory, and what an element does to one of them."""
 
-    memory: SSAValue
-    combine: Combine
+    cells: Cells
     step: Step
+
+    @property
+    def fold(self) -> Fold:
+        return self.cells.fold
+
+    def add(self, at: Emitter, index: SSAValue, lane: SSAValue) -> None:
+        """Add the element at `index` to a lane."""
+        self.cells.store(at, self.step(index, self.cells.load(at, lane)), lane)
 
 
 Bound = Dim | SSAValue
@@ -260,8 +235,7 @@ Add = Callable[[Emitter, Lanes, Bound, Bound], None]
 def reduce_axis(
     at: Emitter,
     length: Dim,
-    element: Attribute,
-    combine: Combine,
+    fold: Fold,
     step: Step,
     *,
     blocked: bool,
@@ -271,10 +245,12 @@ def reduce_axis(
     """Combine `length` elements; sums and products of floats are `blocked`. `add` says how the elements of
     a block are visited: chunk by chunk if they lie next to each other, as by default. `abreast`: this is the
     only row, so that several blocks are visited at a time, also where the order is free."""
-    lanes = Lanes(at.alloca(element, LANES), combine, step)
+    lanes = Lanes(Cells.on_stack(at, fold, LANES), step)
     if not (blocked or abreast) or (isinstance(length, int) and length <= BLOCK):
-        return _reduce_block(at, 0, length, lanes, add or _add_chunks)
-    return _reduce_blocks(at, length, lanes, add or _add_chunks, abreast=abreast)
+        parts = _reduce_block(at, 0, length, lanes, add or _add_chunks)
+    else:
+        parts = _reduce_blocks(at, length, lanes, add or _add_chunks, abreast=abreast)
+    return fold.leave(at, parts)
 
 
 def _value(at: Emitter, index: Bound) -> SSAValue:
@@ -299,8 +275,7 @@ def _add_chunks(at: Emitter, lanes: Lanes, first: Bound, stop: Bound) -> None:
 
     def chunk(start: SSAValue, count: SSAValue) -> None:
         with at.nest([at.index(0)], [count], [PARALLEL]) as (lane,):
-            so_far = at.load(lanes.memory, (lane,))
-            at.store(lanes.step(at.add(start, lane), so_far), lanes.memory, (lane,))
+            lanes.add(at, at.add(start, lane), lane)
 
     if isinstance(first, SSAValue) or isinstance(stop, SSAValue):
         count = at.emit(arith.SubiOp, (_value(at, stop), _value(at, first)), INDEX, WRAP)
@@ -325,8 +300,7 @@ def _add_columns(at: Emitter, lanes: Lanes, first: Bound, stop: Bound) -> None:
 
     def column(lane: SSAValue, start: SSAValue, end: SSAValue) -> None:
         with at.nest([start], [end], [REDUCTION], [LANES]) as (index,):
-            so_far = at.load(lanes.memory, (lane,))
-            at.store(lanes.step(at.add(index, lane), so_far), lanes.memory, (lane,))
+            lanes.add(at, at.add(index, lane), lane)
 
     zero, width = at.index(0), at.index(LANES)
     if first != whole:
@@ -345,93 +319,89 @@ def _add_columns(at: Emitter, lanes: Lanes, first: Bound, stop: Bound) -> None:
         column(lane, _value(at, whole), end)
 
 
-def _reduce_block(at: Emitter, first: Bound, stop: Bound, lanes: Lanes, add: Add) -> SSAValue:
+def _reduce_block(at: Emitter, first: Bound, stop: Bound, lanes: Lanes, add: Add) -> Parts:
     """Combine the elements of one block: into lanes, then the lanes by halves."""
-    memory, combine = lanes.memory, lanes.combine
-    element = memref_of(memory).get_element_type()
+    cells, fold = lanes.cells, lanes.fold
     zero = at.index(0)
     used = LANES  # the other lanes stay at what changes nothing
     if isinstance(first, int) and isinstance(stop, int):
         used = min(LANES, stop - first)
     with at.nest([zero], [at.index(LANES)], [PARALLEL]) as (lane,):
-        at.store(at.constant(element, combine.identity), memory, (lane,))
+        cells.store(at, fold.identities(at), lane)
     add(at, lanes, first, stop)
     half = LANES // 2
     while half:
         if half < used:
             with at.nest([zero], [at.index(half)], [PARALLEL]) as (lane,):
-                other = at.load(memory, (at.add(lane, at.index(half)),))
-                at.store(combine(at, at.load(memory, (lane,)), other), memory, (lane,))
+                other = cells.load(at, at.add(lane, at.index(half)))
+                cells.store(at, fold.combine(at, cells.load(at, lane), other), lane)
         half //= 2
-    return at.load(memory, (zero,))
+    return cells.load(at, zero)
 
 
-def _reduce_blocks(at: Emitter, length: Dim, lanes: Lanes, add: Add, *, abreast: bool) -> SSAValue:
+def _reduce_blocks(at: Emitter, length: Dim, lanes: Lanes, add: Add, *, abreast: bool) -> Parts:
     """Reduce blocks one after the other, joined by the aligned binary tree.
 
     What waits in the tree at the end is joined from the right. `abreast`: whole groups of blocks come
     first, the blocks of a group side by side.
     """
-    combine, element = lanes.combine, memref_of(lanes.memory).get_element_type()
+    fold = lanes.fold
     end, zero, one = at.size(length), at.index(0), at.index(1)
     count = dims.floordiv(dims.add(length, BLOCK - 1), BLOCK)
     blocks, alone = at.size(count), zero
     most = count.bit_length() if isinstance(count, int) else LEVELS
-    stack, sum = at.alloca(element, most), at.alloca(element)
+    stack, sum = Cells.on_stack(at, fold, most), Cells.on_stack(at, fold)
     groups = dims.floordiv(length, BLOCK * ABREAST) if abreast else 0
     if groups != 0:
         alone = at.size(dims.scale(groups, ABREAST))
         with at.nest([zero], [at.size(groups)], [REDUCTION]) as (group,):
-            at.store(_reduce_group(at, group, lanes, add), sum)
-            _push(at, stack, sum, combine, group, ABREAST.bit_length() - 1)
+            sum.store(at, _reduce_group(at, group, lanes, add))
+            _push(at, stack, sum, group, ABREAST.bit_length() - 1)
     with at.nest([alone], [blocks], [REDUCTION]) as (block,):
         start = at.emit(arith.MuliOp, (block, at.index(BLOCK)), INDEX, WRAP)
         stop = at.emit(arith.MinSIOp, (at.add(start, at.index(BLOCK)), end), INDEX)
-        at.store(_reduce_block(at, start, stop, lanes, add), sum)
-        _push(at, stack, sum, combine, block, 0)
-    at.store(at.constant(element, combine.identity), sum)
+        sum.store(at, _reduce_block(at, start, stop, lanes, add))
+        _push(at, stack, sum, block, 0)
+    sum.store(at, fold.identities(at))
     absent = _bits(at, math.CountLeadingZerosOp, blocks)
     levels = at.emit(arith.SubiOp, (at.index(INDEX_BITS), absent), INDEX, WRAP)
     with at.nest([zero], [levels], [REDUCTION]) as (level,):
         bit = at.emit(arith.AndIOp, (at.emit(arith.ShRUIOp, (blocks, level), INDEX), one), INDEX)
         waits = at.compare("ne", bit, zero)
-        identity = at.constant(element, combine.identity)
-        partner = at.select(waits, at.load(stack, (level,)), identity)
-        at.store(combine(at, partner, at.load(sum)), sum)
-    return at.load(sum)
+        pairs = zip(stack.load(at, level), fold.identities(at), strict=True)
+        partner = tuple(at.select(waits, there, nothing) for there, nothing in pairs)
+        sum.store(at, fold.combine(at, partner, sum.load(at)))
+    return sum.load(at)
 
 
-def _reduce_group(at: Emitter, group: SSAValue, lanes: Lanes, add: Add) -> SSAValue:
+def _reduce_group(at: Emitter, group: SSAValue, lanes: Lanes, add: Add) -> Parts:
     """What the tree makes of the whole blocks `ABREAST * group, ...`, which do not depend on each other."""
-    element = memref_of(lanes.memory).get_element_type()
-    sums = at.alloca(element, ABREAST)
+    fold = lanes.fold
+    sums = Cells.on_stack(at, fold, ABREAST)
     first = at.emit(arith.MuliOp, (group, at.index(BLOCK * ABREAST)), INDEX, WRAP)
     with at.nest([at.index(0)], [at.index(ABREAST)], [PARALLEL]) as (place,):
         offset = at.emit(arith.MuliOp, (place, at.index(BLOCK)), INDEX, WRAP)
         start = at.add(first, offset)
 
-
-        def step(index: SSAValue, lane: SSAValue, start: SSAValue = start) -> SSAValue:
+        def step(index: SSAValue, lane: Parts, start: SSAValue = start) -> Parts:
             return lanes.step(at.add(start, index), lane)
 
-        own = Lanes(at.alloca(element, LANES), lanes.combine, step)  # bounds inside are the same for all
-        at.store(_reduce_block(at, 0, BLOCK, own, add), sums, (place,))
-    found = [at.load(sums, (at.index(place),)) for place in range(ABREAST)]
+        own = Lanes(Cells.on_stack(at, fold, LANES), step)  # bounds inside are the same for all
+        sums.store(at, _reduce_block(at, 0, BLOCK, own, add), place)
+    found = [sums.load(at, at.index(place)) for place in range(ABREAST)]
     while len(found) > 1:
-        found = [lanes.combine(at, a, b) for a, b in zip(found[::2], found[1::2], strict=True)]
+        found = [fold.combine(at, a, b) for a, b in zip(found[::2], found[1::2], strict=True)]
     return found[0]
 
 
-def _push(
-    at: Emitter, stack: SSAValue, sum: SSAValue, combine: Combine, number: SSAValue, lowest: int
-) -> None:
+def _push(at: Emitter, stack: Cells, sum: Cells, number: SSAValue, lowest: int) -> None:
     """Subtree `number` of 2^lowest blocks, which is in `sum`, joins the tree: it completes one pair for each
     trailing zero of number + 1. `stack[t]` is the sum of 2^t blocks that waits for its partner to the right."""
     pairs = _bits(at, math.CountTrailingZerosOp, at.add(number, at.index(1)))
     end = at.add(pairs, at.index(lowest)) if lowest else pairs
     with at.nest([at.index(lowest)], [end], [REDUCTION]) as (level,):
-        at.store(combine(at, at.load(stack, (level,)), at.load(sum)), sum)
-    at.store(at.load(sum), stack, (end,))
+        sum.store(at, stack.fold.combine(at, stack.load(at, level), sum.load(at)))
+    stack.store(at, sum.load(at), end)
 
 
 def _bits(at: Emitter, count: type[Operation], value: SSAValue) -> SSAValue:

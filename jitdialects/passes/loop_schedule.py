@@ -4,7 +4,7 @@
 
 | nest | schedule |
 | --- | --- |
-| innermost axis parallel, elements next to each other | vectors of the level's width (halved for 8-byte elements); a static extent that is a power of two up to 32: one vector without a loop; a short one: one masked vector |
+| innermost axis parallel, elements next to each other | vectors of the level's width (halved for 8-byte elements); a static extent up to 32: one vector without a loop; a short one: one masked vector |
 | the same, functions like exp in the body | vectors of several registers from v3 on: four, two of 8-byte elements. Their chains are kept side by side (`loop.interleave` on a module that has nothing else) |
 | the same, a body of a few operations without functions | also unrolled |
 | the same, two chunks of 16384 elements or more | chunks on several threads |
@@ -13,7 +13,7 @@
 | products, sums over the last axis (and other rows), segments of columns | chunks of the outermost axis on several threads |
 | the same as a matmul, if nothing is shared between the columns (a sum over an axis that is not the last) | segments of rows of up to 16 KB, the column axis distributed over the loops inside |
 | the same as a matmul, but columns not next to each other | four columns jammed: independent chains hide the latency |
-| parallel axes around reductions with arrays of accumulators (a sum over the last axis) | four rows abreast, two of 8-byte elements |
+| parallel axes around reductions with arrays of accumulators (a sum over the last axis) | up to four rows abreast, as many as have their accumulators in registers |
 | the same, if the rows share what they are multiplied with (a matrix times a vector) | as many rows abreast as have their 32 lanes in the registers of a product's tile: four (v4), three (v3), one (below) |
 | a reduction of up to 8 steps | unrolled |
 | anything else | none |

@@ -87,6 +87,28 @@ def test_static_lengths(length: int, axis: int) -> None:
     everywhere([x], f"f32[{shape}]", reduced(("sum", "max"), axis))
 
 
+_SPECIAL = (0.0, -0.0, 1.5, -1.5, 1e-45, -1e-45, np.inf, -np.inf, np.nan, -np.nan)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("length", [2, 5, 70, 5000])
+def test_signs_of_zeros_and_of_nans(dtype: type, length: int) -> None:
+    """The maximum of two zeros is the positive one; every NaN wins, whichever its sign and place."""
+    rng = np.random.default_rng(length)
+    rare = rng.random((100, length)) < 2 / length
+    pairs = np.array([(a, b) for a in _SPECIAL for b in _SPECIAL])
+    others = np.where(rng.random((100, 1)) < 0.5, -1, 1) * np.abs(floats(100, length))
+    two = np.where(rare, pairs[:, :1], pairs[:, 1:])
+    one = np.where(rare, pairs[:, :1], others)
+    kind = "f32" if dtype is np.float32 else "f64"
+    for axis in (0, 1):
+        made = program(1, reduced(("max", "min"), axis))
+        compiled = Compiled(made, parse(f"main({kind}[n,m])"))
+        for x in (two, one):
+            data = np.ascontiguousarray((x if axis else x.T).astype(dtype))
+            assert_same(compiled.run([data]), by_oracle(made, [data]), f"axis {axis}")
+
+
 @pytest.mark.parametrize(("kind", "name"), [("f32", "sum"), ("f64", "sum"), ("i64", "max")])
 def test_blocks_abreast(kind: str, name: str) -> None:
     """One row: groups of four blocks, then blocks alone."""

@@ -77,6 +77,7 @@ BASE = NestFacts(
     functions=0,
     shares=False,
     private_bytes=0,
+    lane_bytes=0,
 )
 ELEMENTWISE = ((None,), (1,), (2,), (3,), (8,), (13,), (32,), (33,), (40000,), (LARGE,))
 PLANES = ((None, None), (None, 64), (3, 13), (7, 40))
@@ -99,7 +100,7 @@ def nests(size: int) -> Iterator[tuple[str, NestFacts]]:
         yield "columns", replace(around, extents=(n,), private_bytes=40 * size)
     for m in ROWS:
         if m != 1:  # one row is no axis
-            yield "rows", replace(around, extents=(m,), contiguous=False)
+            yield "rows", replace(around, extents=(m,), contiguous=False, lane_bytes=32 * size)
         yield "dots", replace(around, extents=(m,), contiguous=False, shares=True)
     around = replace(base, encloses_loops=True, accumulators="scalars", shares=True)
     for extents in PRODUCTS:

@@ -358,6 +358,7 @@ def facts(**changes: object) -> NestFacts:
         "functions": 0,
         "shares": True,
         "private_bytes": 0,
+        "lane_bytes": 0,
     }
     return NestFacts(**(given | changes))
 
@@ -397,6 +398,47 @@ def test_register_tiles(features: str, rows: tuple[int, int], columns: int) -> N
     schedule = choose_schedule(product, LEVELS[features])
     assert schedule.tile == (0, columns) and schedule.vector == columns
     assert schedule.order == (1, 0) and (schedule.jam, schedule.rest) == ((rows[0], 1), rows[1])
+
+
+@pytest.mark.parametrize(
+    ("features", "lane_bytes", "rows"),
+    [("x86-64-v4", 256, 4), ("x86-64-v3", 128, 4), ("x86-64-v3", 256, 2), ("x86-64-v2", 256, 1)],
+)
+def test_rows_abreast_have_their_accumulators_in_registers(
+    features: str, lane_bytes: int, rows: int
+) -> None:
+    given = facts(
+        encloses_loops=True,
+        accumulators="arrays",
+        contiguous=False,
+        shares=False,
+        lane_bytes=lane_bytes,
+    )
+    assert choose_schedule(given, LEVELS[features]).jam == ((rows,) if rows > 1 else ())
+
+
+def test_lanes_of_one_loop_count_together() -> None:
+    module = parse(
+        """
+        loop.nest (%i) = (%c0) to (%n) step (1) kinds [parallel] {
+          %a = memref.alloca() : memref<32xi32>
+          %b = memref.alloca() : memref<32xi32>
+          %c = memref.alloca() : memref<32xf32>
+          %other = memref.alloca() : memref<40xf32>
+          loop.nest (%l) = (%c0) to (%c8) step (1) kinds [parallel] {
+            memref.store %one, %a[%l] : memref<32xi32>
+            memref.store %one, %b[%l] : memref<32xi32>
+          }
+          loop.nest (%l) = (%c0) to (%c8) step (1) kinds [parallel] {
+            memref.store %half, %c[%l] : memref<32xf32>
+            memref.store %half, %other[%n] : memref<40xf32>
+          }
+        }
+        """,
+        "%n: index, %one: i32, %half: f32",
+    )
+    found = facts_of(next(op for op in module.walk() if isinstance(op, NestOp)))
+    assert (found.lane_bytes, found.private_bytes) == (256, 3 * 128 + 160)
 
 
 def test_facts_of_a_matmul() -> None:

@@ -13,19 +13,46 @@ func.func @axes_inside(%x: tensor<2x3x4x5x6x7xf32>) -> tensor<2x3x6x7xf32> {
   func.return %0 : tensor<2x3x6x7xf32>
 }
 
-// A maximum has no order: one accumulator where elements are not next to each other.
+// A maximum has no order: one accumulator where elements are not next to each other. It has two parts: the largest of
+// the bits as integers, and the smallest of them rotated.
 // CHECK-LABEL: func.func @the_maximum_of_columns
+// CHECK-DAG:     %[[R:.*]] = arith.constant -2139095041 : i32
 // CHECK:         loop.nest (%[[J:.*]]) = ({{.*}}) step (1) kinds [parallel] {
-// CHECK-NEXT:      %[[A:.*]] = memref.alloca() : memref<f32>
+// CHECK-NEXT:      %[[A:.*]] = memref.alloca() : memref<i32>
+// CHECK-NEXT:      %[[B:.*]] = memref.alloca() : memref<i32>
 // CHECK:           loop.nest (%[[G:.*]]) = (%{{.*}}) to (%{{.*}}) step (8) kinds [reduction] {
 // CHECK-NEXT:        %[[E:.*]] = arith.addi %[[G]], %{{.*}} : index
 // CHECK-NEXT:        loop.nest (%[[K:.*]]) = (%[[G]]) to (%[[E]]) step (1) kinds [reduction] {
 // CHECK-NEXT:        %[[M:.*]] = memref.load %[[A]][]
+// CHECK-NEXT:        %[[N:.*]] = memref.load %[[B]][]
 // CHECK-NEXT:        %[[V:.*]] = memref.load %x[%[[K]], %[[J]]]
-// CHECK-NEXT:        arith.maximumf %[[M]], %[[V]]
+// CHECK-NEXT:        %[[I:.*]] = arith.bitcast %[[V]] : f32 to i32
+// CHECK-NEXT:        %[[T:.*]] = arith.addi %[[I]], %[[R]] : i32
+// CHECK-NEXT:        arith.maxsi %[[M]], %[[I]] : i32
+// CHECK-NEXT:        arith.minsi %[[N]], %[[T]] : i32
+// CHECK:           %[[S:.*]] = arith.cmpi slt, %[[P:.*]], %{{.*}} : i32
+// CHECK-NEXT:      %[[F:.*]] = arith.cmpi slt, %[[Q:.*]], %[[R]] : i32
+// CHECK-NEXT:      %[[O:.*]] = arith.ori %[[S]], %[[F]] : i1
+// CHECK-NEXT:      %[[U:.*]] = arith.addi %[[Q]], %{{.*}} : i32
+// CHECK-NEXT:      %[[W:.*]] = arith.select %[[O]], %[[U]], %[[P]] : i32
+// CHECK-NEXT:      arith.bitcast %[[W]] : i32 to f32
 func.func @the_maximum_of_columns(%x: tensor<70x8xf32>) -> tensor<8xf32> {
   %0 = tssa.max %x {axes = array<i64: 0>} : (tensor<70x8xf32>) -> tensor<8xf32>
   func.return %0 : tensor<8xf32>
+}
+
+// A minimum is the maximum of floats with the other sign.
+// CHECK-LABEL: func.func @the_minimum_of_columns
+// CHECK-DAG:     %[[C:.*]] = arith.constant -9223372036854775808 : i64
+// CHECK-DAG:     %[[R:.*]] = arith.constant 4503599627370495 : i64
+// CHECK:         %[[I:.*]] = arith.bitcast %{{.*}} : f64 to i64
+// CHECK-NEXT:    %[[S:.*]] = arith.addi %[[I]], %[[C]] : i64
+// CHECK-NEXT:    %[[T:.*]] = arith.addi %[[I]], %[[R]] : i64
+// CHECK-NEXT:    arith.maxsi %{{.*}}, %[[S]] : i64
+// CHECK-NEXT:    arith.minsi %{{.*}}, %[[T]] : i64
+func.func @the_minimum_of_columns(%x: tensor<70x8xf64>) -> tensor<8xf64> {
+  %0 = tssa.min %x {axes = array<i64: 0>} : (tensor<70x8xf64>) -> tensor<8xf64>
+  func.return %0 : tensor<8xf64>
 }
 
 // A row of one element is that element, + (+0.0) for a sum.

@@ -3,7 +3,7 @@
 // Rows outside; inside the maximum, the exponentials, stored while they are summed, and the quotients.
 // CHECK-LABEL: func.func @softmax
 // CHECK:         loop.nest (%[[I:.*]]) = ({{.*}}) to ({{.*}}) step (1) kinds [parallel] {
-// CHECK:           arith.maximumf
+// CHECK:           arith.maxsi
 // CHECK:           math.exp
 // CHECK-NEXT:      memref.store %{{.*}}, %out0[%[[I]], %{{.*}}]
 // CHECK-NEXT:      arith.addf

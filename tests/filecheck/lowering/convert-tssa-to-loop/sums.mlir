@@ -81,8 +81,8 @@ func.func @a_sum_of_doubles_has_32_lanes(%x: tensor<4x100xf64>) -> tensor<4xf64>
 // CHECK-NEXT:        memref.store %{{.*}}, %[[L]]
 // CHECK:           loop.nest (%[[C:.*]]) = ({{.*}}) step (32) kinds [reduction] {
 // CHECK-NEXT:        loop.nest (%[[N:.*]]) = ({{.*}}) step (1) kinds [parallel] {
-// CHECK-NEXT:          %[[A:.*]] = memref.load %[[L]][%[[N]]]
 // CHECK-NEXT:          %[[P:.*]] = arith.addi %[[C]], %[[N]] : index
+// CHECK-NEXT:          %[[A:.*]] = memref.load %[[L]][%[[N]]]
 // CHECK-NEXT:          %[[V:.*]] = memref.load %x[%[[I]], %[[P]]]
 // CHECK-NEXT:          %[[S:.*]] = arith.addf %[[A]], %[[V]] : f32
 // CHECK-NEXT:          memref.store %[[S]], %[[L]][%[[N]]]
@@ -134,8 +134,8 @@ func.func @a_sum_of_all_axes_is_one_axis(%x: tensor<4x70xf32>) -> tensor<f32> {
 }
 
 // CHECK-LABEL: func.func @a_maximum_starts_below_everything
-// CHECK:         %{{.*}} = arith.constant 0xff800000 : f32
-// CHECK:         arith.maximumf
+// CHECK:         %{{.*}} = arith.constant -8388608 : i32
+// CHECK:         arith.maxsi
 // CHECK-NOT:     arith.addf
 // CHECK:         func.return
 func.func @a_maximum_starts_below_everything(%x: tensor<70xf32>) -> tensor<f32> {
