@@ -84,7 +84,7 @@ PLANES = ((None, None), (None, 64), (3, 13), (7, 40))
 ROWS = (None, 1, 2, 3, 4, 5, 9)
 COLUMNS = (None, 2, 5, 64, 5000)
 PRODUCTS = [(m, n) for m in (None, 1, 2, 5, 6, 7, 8, 13) for n in (None, 3, 16, 40)]
-CHAINS = (None, 2, 3, 8, 9)
+CHAINS = (None, 2, 3, 4, 8, 9)
 
 
 def nests(size: int) -> Iterator[tuple[str, NestFacts]]:
