@@ -31,14 +31,28 @@ def _threshold(value: object) -> int | None:
     return None if value is None or value == "" else _positive(value)
 
 
-_UNITS = {"": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
+_UNITS = {"": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
 
 
-def _bytes(value: object) -> int:
-    found = re.fullmatch(r"\s*([0-9]+)\s*([KMG]iB)?\s*", str(value))
+def number_of_bytes(value: object) -> int:
+    """A number of bytes, also as text with a unit; `ValueError` for anything else."""
+    found = re.fullmatch(r"\s*([0-9]+)\s*([KMGT]iB)?\s*", str(value))
     if found is None or isinstance(value, bool):
         raise ValueError("needs a number of bytes, such as 1000000 or 64MiB")
     return int(found[1]) * _UNITS[found[2] or ""]
+
+
+def _limit(value: object) -> int | None:
+    if value is None or value == "":
+        return None
+    return number_of_bytes(value) or _positive(0)
+
+
+def _switch(value: object) -> bool:
+    text = str(value).lower()
+    if text not in ("0", "1", "true", "false", ""):
+        raise ValueError("needs 1 or 0")
+    return text in ("1", "true")
 
 
 def _seconds(value: object) -> float:
@@ -82,7 +96,7 @@ def _path_of(what: str) -> Callable[[object], Path | None]:
     return parse
 
 
-_folder = _path_of("a folder")
+_folder, _file = _path_of("a folder"), _path_of("a file")
 
 
 def _url(value: object) -> str | None:
@@ -132,7 +146,7 @@ _OPTIONS: dict[str, tuple[object, Callable[[object], object]]] = {
     "threshold": (None, _threshold),
     "cache_dir": (default_cache_dir(), _folder),
     "dump": (None, _folder),
-    "policy_trace": (None, _path_of("a file")),
+    "policy_trace": (None, _file),
     "numerics": ("strict", _one_of("strict")),
     "shapes": ("auto", _one_of("auto", "exact", "bucketed", "symbolic")),
     "max_shapes": (100, _positive),
@@ -141,10 +155,14 @@ _OPTIONS: dict[str, tuple[object, Callable[[object], object]]] = {
     "compile_seconds": (20.0, _seconds),
     "compile_megabytes": (4096, _positive),
     "threads": (None, _number_of_threads),
-    "code_cap": (1 << 28, _bytes),
-    "disk_cap": (1 << 30, _bytes),
+    "code_cap": (1 << 28, number_of_bytes),
+    "disk_cap": (1 << 30, number_of_bytes),
     "shared_cache": (None, _url),
     "shared_cache_secret": (None, _secret),
+    "pool_limit": (None, _limit),
+    "pool_classes": ("fine", _one_of("fine", "coarse")),
+    "pool_debug": (False, _switch),
+    "pool_trace": (None, _file),
 }
 """Option -> its default, and what reads text or a value (`ValueError` for what is not allowed)."""
 
@@ -195,6 +213,15 @@ class Config:
     """URL of storage that machines share compiled code in, for fsspec."""
     shared_cache_secret: Secret | None
     """What entries there are signed with: text, or `@` and the path of a file. Never shown."""
+
+    pool_limit: int | None
+    """Bytes that the pool of the process may have from the system, also as text ("256MiB"); None: no limit."""
+    pool_classes: str
+    """Its size classes: `fine` (each double the one before) or `coarse` (four times)."""
+    pool_debug: bool
+    """Whether it looks for writes after release, overruns and leaks. Slow."""
+    pool_trace: Path | None
+    """File that its requests are recorded in for `jit-pool replay`; %p in it is the number of the process."""
 
     def __init__(self) -> None:
         for name, (default, _) in _OPTIONS.items():

@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from jitdialects.config import config
-from jitdialects.runtime.pool import PoolStatistics
+from jitdialects.runtime.pool import PoolStatistics, default_pool
 from jitdialects.runtime.totals import Totals
 
 logger = logging.getLogger("jitdialects")
@@ -123,10 +123,7 @@ def _hit_more() -> str:
 
 
 def _less_fragments() -> str:
-    return (
-        "default_pool.trim() gives free blocks back to the system; sizes that differ less from call to call "
-        "recycle each other's blocks"
-    )
+    return "; ".join(default_pool.advice()) or "this is passing already"
 
 
 def _missed_signatures() -> list[tuple[str, int]]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from types import FrameType
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -30,7 +31,8 @@ from jitdialects.bytecode.program import Instruction
 from jitdialects.bytecode.shape_rules import ConcreteFacts, permutation, reduced_axes, size_axis
 from jitdialects.errors import ShapeError
 from jitdialects.runtime import pack
-from jitdialects.runtime.pool import MemoryPool
+from jitdialects.runtime.pool import MemoryPool, owners
+from jitdialects.runtime.pool.owners import Owner
 from jitdialects.runtime.values import Array, Value, as_array, as_integer, dtype_of, shape_of
 
 Shape: TypeAlias = tuple[int, ...]
@@ -98,6 +100,15 @@ class Site:
         arrays = tuple(as_array(v, d) for v, d in zip(operands, typing.operands, strict=False))
         result = self._rule(Call(arrays, attributes, indices, typing, shape, pool))
         return result.item() if typing.result.weak else result
+
+
+def _owner(frame: FrameType) -> Owner:
+    instruction: Instruction = frame.f_locals["self"].instruction
+    location = instruction.location
+    return Owner(instruction.opcode, str(location) if location is not None else "")
+
+
+owners.describe(Site.apply.__code__, _owner)
 
 
 # ---- elementwise -------------------------------------------------------------------------------

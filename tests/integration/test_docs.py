@@ -13,6 +13,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable, Sequence
 from contextlib import redirect_stdout
 from pathlib import Path
 
@@ -20,15 +21,16 @@ import numpy as np
 import pytest
 from xdsl.tools import xdsl_opt
 
-from jitdialects.tools import jit_asm, jit_opt, jit_run
+from jitdialects.tools import jit_asm, jit_opt, jit_pool, jit_run
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 README, NUMPY = ROOT / "README.md", ROOT / "docs" / "numpy-differences.md"
 AFTER = re.compile(r"// after (\S+)\n")
-TOOLS = {
+TOOLS: dict[str, Callable[[Sequence[str] | None], object]] = {
     "jit-asm": jit_asm.main,
     "jit-opt": jit_opt.main,
+    "jit-pool": jit_pool.main,
     "jit-run": jit_run.main,
     "xdsl-opt": lambda _: xdsl_opt.main(),
 }
@@ -89,7 +91,7 @@ def run_python(page: Path, folder: Path) -> list[list[str]]:
 
 
 def test_python_of_the_readme_runs(tmp_path: Path) -> None:
-    jit, lazy, passes, runtime = run_python(README, tmp_path)
+    jit, lazy, passes, runtime, pool = run_python(README, tmp_path)
     assert "compiled: main(f32[n0,784]" in "\n".join(jit) and 0 <= float(jit[-1]) <= 1
     x = np.linspace(-3, 3, 7)
     gelu = 0.5 * x * (1 + np.tanh(0.7978846 * (x + 0.044715 * x**3)))
@@ -98,6 +100,8 @@ def test_python_of_the_readme_runs(tmp_path: Path) -> None:
     assert "vector.load" in "\n".join(passes)
     (shares,) = runtime
     assert all(0 < float(share) < 1 for share in shares.split())
+    ((reused, reserved),) = (line.split() for line in pool)
+    assert 0.5 < float(reused) < 1 and int(reserved) < 1 << 22
 
 
 def test_python_of_the_page_on_numpy_prints_what_it_says(tmp_path: Path) -> None:

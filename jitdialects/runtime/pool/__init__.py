@@ -10,6 +10,7 @@ nobody can still be computing with it, and only then becomes free.
 from jitdialects.runtime.pool.arrays import is_pool_array
 from jitdialects.runtime.pool.layout import CLASSES, PAGE, is_exact, size_class
 from jitdialects.runtime.pool.memory_pool import MemoryPool
+from jitdialects.runtime.pool.process import default_pool
 from jitdialects.runtime.pool.report import PoolStatistics
 
 __all__ = [
@@ -22,6 +23,3 @@ __all__ = [
     "is_pool_array",
     "size_class",
 ]
-
-default_pool = MemoryPool()
-"""The pool of the process; virtual machines use it unless they are given another."""

@@ -58,6 +58,7 @@ class PoolState(ctypes.Structure):
         ("looks", ctypes.c_uint64),
         ("trims", ctypes.c_uint64),
         ("failures", ctypes.c_uint64),  # requests that got a PoolError
+        ("trace_failures", ctypes.c_uint64),  # recordings that ended early
     ]
 
 

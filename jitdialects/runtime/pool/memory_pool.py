@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import atexit
+import gc
 import os
+import sys
 import threading
 import weakref
 from collections.abc import Sequence
 from math import prod
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -32,10 +36,14 @@ from jitdialects.runtime.pool.layout import (
     STAMP,
     kind_of,
 )
-from jitdialects.runtime.pool.report import PoolStatistics, statistics
+from jitdialects.runtime.pool.report import PoolStatistics, advice, statistics
 from jitdialects.runtime.pool.store import Store
 from jitdialects.runtime.pool.system import SYSTEM, Memory
 from jitdialects.runtime.pool.trim import trim
+
+if TYPE_CHECKING:
+    from jitdialects.runtime.pool.debug import Leak, Ledger
+    from jitdialects.runtime.pool.trace import Recorder
 
 CLASS_TABLES = "fine", "coarse"
 
@@ -43,22 +51,105 @@ CLASS_TABLES = "fine", "coarse"
 class MemoryPool(Store):
     """A pool with its own state; safe to use from several threads and after a fork.
 
-    `limit` bounds the bytes mapped from the system: at the limit free blocks are unmapped, then
-    `PoolError` is raised and the pool stays as it was.
+    `limit` bounds the bytes had from the system: at the limit free blocks go back, then `PoolError` is
+    raised and the pool stays as it was. `classes` is the table of size classes, `debug` looks for misuse (see
+    `pool.debug`), `memory` is where pages come from.
     """
 
     def __init__(
-        self, limit: int | None = None, classes: str = "fine", memory: Memory = SYSTEM
+        self,
+        limit: int | None = None,
+        classes: str = "fine",
+        debug: bool = False,
+        memory: Memory = SYSTEM,
     ) -> None:
-        if classes not in CLASS_TABLES:
-            raise PoolError(
-                f"MemoryPool: classes must be one of {', '.join(CLASS_TABLES)}, got {classes!r}"
-            )
-        super().__init__(limit, classes == "coarse", memory)
+        super().__init__(_checked_limit(limit), _is_coarse(classes), memory)
         self._lock = threading.Lock()
         self.leave = self.mailbox.append
         """`release` for destructors: at a safe point."""
+        self.ledger: Ledger | None = None
+        self.recorder: Recorder | None = None
+        self.debug = debug
         _pools.add(self)
+
+    # ---- options, to be changed at any time ----------------------------------------------------
+
+    @property
+    def limit(self) -> int | None:
+        """Most bytes from the system; a new limit trims the pool if it has more."""
+        return self.state.limit or None
+
+    @limit.setter
+    def limit(self, limit: int | None) -> None:
+        with self._lock:
+            self.state.limit = _checked_limit(limit) or 0
+            if limit and self.state.reserved_bytes > limit:
+                trim(self)
+
+    @property
+    def classes(self) -> str:
+        """The table of size classes that requests take: "fine" or "coarse"."""
+        return CLASS_TABLES[self.head[COARSE]]
+
+    @classes.setter
+    def classes(self, classes: str) -> None:
+        self.state.coarse = _is_coarse(classes)
+
+    @property
+    def debug(self) -> bool:
+        """Whether blocks have owners, poison and red zones: what was given out before has none."""
+        return self.ledger is not None
+
+    @debug.setter
+    def debug(self, debug: bool) -> None:
+        from jitdialects.runtime.pool.debug import Ledger
+
+        if debug != self.debug:
+            self.ledger = Ledger() if debug else None
+            self._become_watched()
+
+    def record(self, path: str | Path) -> None:
+        """Write all requests from now on to `path`, until `stop_recording` or the end of the process, for
+        `jit-pool replay`. A file that cannot be written later ends the recording with a warning."""
+        from jitdialects.runtime.pool.trace import Recorder
+
+        self.stop_recording()
+        recorder = Recorder(Path(path))
+        with self._lock:
+            for block in np.flatnonzero(self.held()).tolist():
+                recorder.add(f"+{block} {self.table[block * RECORD_WORDS + REQUESTED]}")
+            self.recorder = recorder
+            self._become_watched()
+
+    def stop_recording(self) -> None:
+        """End the recording, if there is one."""
+        recorder, self.recorder = self.recorder, None
+        if recorder is not None:
+            self._become_watched()
+            self.state.trace_failures += not recorder.flush()
+            recorder.close()
+
+    def _become_watched(self) -> None:
+        """Be of the class that watches, or of the one that does not."""
+        from jitdialects.runtime.pool.watched import WatchedPool
+
+        watched = self.ledger is not None or self.recorder is not None
+        pool: Any = self
+        pool.__class__ = WatchedPool if watched else MemoryPool
+
+    def leaks(self) -> list[Leak]:
+        """The blocks that are live, largest first; with their owners if they were given out in debug mode."""
+        from jitdialects.runtime.pool.debug import Leak
+
+        with self._lock:
+            entries = self.ledger.entries if self.ledger is not None else {}
+            live = set(np.flatnonzero(self.rows()[:, COUNT]).tolist()) - set(self.mailbox)
+            found: list[Leak] = []
+            for block in live:
+                entry, size = entries.get(block), self.table[block * RECORD_WORDS + REQUESTED]
+                age = self.head[REQUESTS] - entry.request if entry is not None else None
+                found.append(Leak(block, size, age, entry.owner if entry is not None else None))
+        return sorted(found, key=lambda leak: (-leak.size, leak.block))
 
     # ---- requests ------------------------------------------------------------------------------
 
@@ -105,8 +196,10 @@ class MemoryPool(Store):
     def _check_live(self, block: int, who: str) -> None:
         inside = 0 < block < self.state.records
         if not inside or not self.table[block * RECORD_WORDS + COUNT]:
+            owner = self.ledger.name(block) if self.ledger is not None else ""
             raise PoolError(
-                f"MemoryPool: {who} of block {block}, which is not live; "
+                f"MemoryPool: {who} of block {block}, which is not live"
+                f"{f' (the last to have it was {owner})' if owner else ''}; "
                 "release each reference exactly once"
             )
 
@@ -178,6 +271,11 @@ class MemoryPool(Store):
         with self._lock:
             return statistics(self)
 
+    def advice(self) -> list[str]:
+        """Sentences that say what would lessen fragmentation and was not done yet."""
+        with self._lock:
+            return advice(self)
+
     def check(self) -> None:
         """Walk all lists and records; `PoolError` if they contradict each other. For tests."""
         with self._lock:
@@ -191,10 +289,35 @@ class MemoryPool(Store):
         """Take the lock, so that a fork sees a consistent state."""
         self._lock.acquire()
 
+    def leave_recording(self) -> None:
+        """End the recording without another write: the file is full, or that of the parent of a forked process."""
+        recorder, self.recorder = self.recorder, None
+        if recorder is not None:
+            self._become_watched()
+            recorder.close()
+
     def let_go(self) -> None:
         """Undo `hold`, in the parent and in the child."""
         self._lock.release()
 
+
+def _checked_limit(limit: int | None) -> int | None:
+    if limit is not None and (not isinstance(cast(object, limit), int) or limit < 1):
+        raise PoolError(
+            f"MemoryPool: limit must be at least 1 byte, got {limit!r}; None is no limit"
+        )
+    return limit
+
+
+def _is_coarse(classes: str) -> bool:
+    if classes not in CLASS_TABLES:
+        raise PoolError(
+            f"MemoryPool: classes must be one of {', '.join(CLASS_TABLES)}, got {classes!r}"
+        )
+    return classes == "coarse"
+
+
+# ---- the process ---------------------------------------------------------------------------------
 
 _pools: weakref.WeakSet[MemoryPool] = weakref.WeakSet()
 _held: list[MemoryPool] = []
@@ -206,9 +329,31 @@ def _before_fork() -> None:
         pool.hold()
 
 
-def _after_fork() -> None:
+def _after_fork_in_parent() -> None:
     while _held:
         _held.pop().let_go()
 
 
-os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork)
+def _after_fork_in_child() -> None:
+    for pool in _held:
+        pool.leave_recording()
+    _after_fork_in_parent()
+
+
+def _at_exit() -> None:
+    for pool in list(_pools):
+        pool.stop_recording()
+        if pool.ledger is not None:
+            from jitdialects.runtime.pool.debug import last_words
+
+            gc.collect()
+            if said := last_words(pool):
+                print(said, file=sys.stderr)
+
+
+os.register_at_fork(
+    before=_before_fork,
+    after_in_parent=_after_fork_in_parent,
+    after_in_child=_after_fork_in_child,
+)
+atexit.register(_at_exit)

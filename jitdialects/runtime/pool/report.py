@@ -14,6 +14,10 @@ from jitdialects.runtime.pool.layout import CAPACITY, REQUESTED
 if TYPE_CHECKING:
     from jitdialects.runtime.pool.store import Store
 
+LITTLE = 1 << 20
+FRAGMENTED = 0.5
+MANY_SIZES = 8
+"""Free bytes, largest free block / total free, and number of sizes that make advice due."""
 MOST_LISTED = 8
 """Sizes that a message lists."""
 
@@ -35,10 +39,12 @@ class PoolStatistics:
     largest_free_bytes: int
     deferred_blocks: int
     trims: int
-    looks: int
+    looks: int = 0
     """How often the pool looked for idle memory before it grew."""
-    failures: int
+    failures: int = 0
     """Requests that got a `PoolError`."""
+    trace_failures: int = 0
+    """Recordings that ended early because their file could not be written."""
 
     @property
     def fresh_requests(self) -> int:
@@ -76,6 +82,7 @@ def statistics(store: Store) -> PoolStatistics:
         trims=state.trims,
         looks=state.looks,
         failures=state.failures,
+        trace_failures=state.trace_failures,
     )
 
 
@@ -88,18 +95,42 @@ def exhausted(store: Store, size: int, where: str) -> PoolError:
     """The error of a request for `size` bytes that cannot be served: what there is, and what would help
     that was not done yet."""
     state, rows, held = store.state, store.rows(), store.held()
-    live = int(rows[held, REQUESTED].sum())
-    free = _counted(rows[store.free(held), CAPACITY])
-    advice = ["release arrays"]
+    free = rows[store.free(held), CAPACITY]
+    help = ["release arrays"]
     if late := waiting(store):
-        advice.insert(0, f"call safe_point() to recycle {late} released block(s)")
+        help.insert(0, f"call safe_point() to recycle {late} released block(s)")
     if state.limit:
-        advice.append(f"raise the limit ({state.limit})")
+        help.append(f"raise the limit ({state.limit})")
+    if free.sum() >= size and not state.coarse:
+        help.append("take coarse classes (JITDIALECTS_POOL_CLASSES=coarse)")
+    names = store.owners(held)
+    if names is None:
+        help.append("see who has them (JITDIALECTS_POOL_DEBUG=1)")
     return PoolError(
-        f"MemoryPool: {size} bytes do not fit {where} (reserved {state.reserved_bytes}, live {live} in "
-        f"{int(held.sum())} block(s): {_counted(rows[held, REQUESTED])}, free blocks: {free}); "
-        f"{_joined(advice)}"
+        f"MemoryPool: {size} bytes do not fit {where} (reserved {state.reserved_bytes}, live "
+        f"{int(rows[held, REQUESTED].sum())} in {int(held.sum())} block(s): "
+        f"{', '.join(names or ()) or _counted(rows[held, REQUESTED])}, free blocks: {_counted(free)}); "
+        f"{_joined(help)}"
     )
+
+
+def advice(store: Store) -> list[str]:
+    """What would lessen the memory that lies free in pieces and was not done yet; empty where there is little
+    of it, or most is in one piece."""
+    found = statistics(store)
+    little = max(LITTLE, found.reserved_bytes // 4)
+    if found.free_bytes < little or found.fragmentation >= FRAGMENTED:
+        return []
+    sizes = np.unique(store.rows()[store.free(store.held()), CAPACITY]).size
+    out = [f"trim() gives back most of the {found.free_bytes} bytes that lie free"]
+    if found.deferred_blocks:
+        out.append(f"safe_point() recycles {found.deferred_blocks} released block(s)")
+    if not store.state.coarse and sizes >= MANY_SIZES:
+        out.append(
+            f"coarse classes (JITDIALECTS_POOL_CLASSES=coarse) let the {sizes} sizes of free blocks serve "
+            "more requests; jit-pool replay tries them on a trace"
+        )
+    return out
 
 
 def _joined(advice: list[str]) -> str:

@@ -15,7 +15,7 @@ import ctypes
 import mmap
 import weakref
 from collections import deque
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -60,10 +60,6 @@ class Store:
     """The native state of one pool. Whoever calls a method holds the pool's lock."""
 
     def __init__(self, limit: int | None, coarse: bool, memory: Memory) -> None:
-        if limit is not None and (not isinstance(cast(object, limit), int) or limit < 1):
-            raise PoolError(
-                f"MemoryPool: limit must be at least 1 byte, got {limit!r}; None is no limit"
-            )
         head = -(-ctypes.sizeof(PoolState) // 64) * 64
         flags = MAP_FLAGS | MAP_NORESERVE
         self._native = mmap.mmap(-1, head + MAX_RECORDS * RECORD_WORDS * 8, flags)
@@ -114,7 +110,7 @@ class Store:
             slab = self._mapped(IS_SLAB, self._slab_bytes(capacity), size)
             state.slab[kind], state.bump[kind] = slab, 0
         address: int = table[slab * RECORD_WORDS + ADDRESS] + state.bump[kind]
-        block = self._record(address, capacity, kind)
+        block = self.new_record(address, capacity, kind)
         table[block * RECORD_WORDS + SLAB] = slab
         state.bump[kind] += capacity
         return block
@@ -134,7 +130,7 @@ class Store:
         address, slab = table[at + ADDRESS], table[at + SLAB]
         table[at + KIND], table[at + CAPACITY] = kind, capacity
         for offset in range(capacity, room, capacity):
-            block = self._record(address + offset, capacity, kind)
+            block = self.new_record(address + offset, capacity, kind)
             table[block * RECORD_WORDS + SLAB] = slab
             table[block * RECORD_WORDS + NEXT] = state.free[kind]
             state.free[kind] = block
@@ -154,13 +150,13 @@ class Store:
         if address is None:
             raise exhausted(self, size, "in the memory that the system gives")
         self.state.reserved_bytes += capacity
-        return self._record(address, capacity, kind)
+        return self.new_record(address, capacity, kind)
 
     def _make_room(self, capacity: int, size: int) -> None:
         """Whatever must go before `capacity` bytes more may be had goes; `PoolError` if that is not enough."""
         state = self.state
         if state.reserved_bytes + capacity > state.grow_until:
-            look(self, capacity)
+            look(self, capacity, size)
         if state.limit and state.reserved_bytes + capacity > state.limit:
             trim(self)
             if state.reserved_bytes + capacity > state.limit:
@@ -175,7 +171,8 @@ class Store:
                 return block
         return 0
 
-    def _record(self, address: int, capacity: int, kind: int) -> int:
+    def new_record(self, address: int, capacity: int, kind: int) -> int:
+        """A record for memory in no list."""
         state, table = self.state, self.table
         block = state.spare
         if block:
@@ -259,6 +256,10 @@ class Store:
         free = (self.rows()[:, KIND] <= EXACT) & ~held
         free[0] = False
         return free
+
+    def owners(self, held: NDArray[np.bool_]) -> list[str] | None:
+        """The largest of these blocks with their owners; None where nobody keeps them."""
+        return None
 
     def free_lists(self) -> list[tuple[str, int]]:
         """The lists of free blocks: array of heads in the state, and index."""

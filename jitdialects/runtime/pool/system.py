@@ -50,8 +50,9 @@ class SystemMemory:
         return None if address == _MAP_FAILED else address
 
     def unmap(self, address: int, size: int) -> None:
-        """`munmap`."""
-        _system.munmap(address, size)
+        """`munmap`; where that would leave too many mappings, the pages go and the addresses stay."""
+        if _system.munmap(address, size):
+            self.forget(address, size)
 
     def forget(self, address: int, size: int) -> None:
         """`madvise`."""

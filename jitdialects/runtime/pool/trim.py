@@ -45,22 +45,23 @@ UNSEEN = 8 << 20
 """Up to so many bytes nobody looks."""
 
 
-def look(store: Store, wanted: int) -> None:
-    """Give back idle memory, if there is too much of it for a pool that grows by `wanted` bytes."""
+def look(store: Store, wanted: int, size: int) -> None:
+    """Give back idle memory, if there is too much of it for a pool that grows by `wanted` bytes for a request of
+    `size`."""
     state, rows = store.state, store.rows()
     total = state.reserved_bytes + wanted
     if total > UNSEEN:
         held = store.held()
         live = int(rows[held, REQUESTED].sum())
-        state.peak_bytes = max(state.peak_bytes, live + wanted)
+        state.peak_bytes = max(state.peak_bytes, live + size)
         state.looks += 1
         if total > GROW * state.peak_bytes:
             _evict(store, np.flatnonzero(store.free(held)), int(total - KEEP * state.peak_bytes))
             if state.reserved_bytes + wanted > GROW * state.peak_bytes:
                 trim(store)
-    # where little could go, the next look comes after another eighth
-    enough = (state.reserved_bytes + wanted) * 9 // 8
-    state.grow_until = max(UNSEEN, int(GROW * state.peak_bytes), enough)
+    total, most = state.reserved_bytes + wanted, int(GROW * state.peak_bytes)
+    # where not enough could go, the next look comes after another eighth
+    state.grow_until = max(UNSEEN, most if total <= most else total * 9 // 8)
 
 
 def _evict(store: Store, free: np.ndarray, excess: int) -> None:
@@ -146,12 +147,12 @@ def _give_back_pages(store: Store, kind: int) -> int:
         if len(blocks) << (kind + SMALLEST) < room:
             kept += blocks
             continue
-        span, *others = blocks
-        for block in others:
+        slab = table[blocks[0] * RECORD_WORDS + SLAB]
+        for block in blocks:
             store.discard(block)
-        at = span * RECORD_WORDS
-        table[at + ADDRESS], table[at + CAPACITY], table[at + KIND] = page * PAGE, room, SPAN
-        table[at + NEXT] = state.spans[place]
+        span = store.new_record(page * PAGE, room, SPAN)
+        table[span * RECORD_WORDS + SLAB] = slab
+        table[span * RECORD_WORDS + NEXT] = state.spans[place]
         state.spans[place] = span
         store.memory.forget(page * PAGE, room)
         state.reserved_bytes -= room
