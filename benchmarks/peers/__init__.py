@@ -90,5 +90,6 @@ def environment(threads: int) -> dict[str, str]:
         "NUMBA_NUM_THREADS": count,
         "NUMEXPR_NUM_THREADS": count,
         "JITDIALECTS_THREADS": count,
+        "JITDIALECTS_DISK_CAP": "0",  # every run compiles
         "XLA_FLAGS": f"--xla_cpu_multi_thread_eigen={multi}",
     }

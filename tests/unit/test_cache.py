@@ -1,7 +1,10 @@
 """The kernel cache: keys, versions, and what it says about misses."""
 
 import gc
+import json
+from collections.abc import Collection
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,13 +13,27 @@ from jitdialects.bytecode.builder import ProgramBuilder
 from jitdialects.bytecode.dtypes import FLOAT32
 from jitdialects.bytecode.program import Location, Program
 from jitdialects.config import FEATURE_LEVELS, config
-from jitdialects.runtime.cache import CacheKey, KernelCache
-from jitdialects.runtime.identity import feature_level, fingerprint
+from jitdialects.runtime.cache import CacheEntry, CacheKey, KernelCache
+from jitdialects.runtime.cache.process import OVERHEAD
+from jitdialects.runtime.engines import LibraryFile
+from jitdialects.runtime.engines.dlopen import DlopenEngine
+from jitdialects.runtime.identity import constant_order, feature_level, fingerprint
 from jitdialects.runtime.messages import CompileReply, TensorFact
 from jitdialects.testing.fake_compiler import FakeEngine, FakeLibrary
 
 REPLY = CompileReply(b"4096", None, "jd_entry", results=(TensorFact(FLOAT32, (4,)),))
 KEY = CacheKey("abc", "main(f32[64,n], f32[n]:strided)", "x86-64-v3", "1")
+
+
+class RecordingEngine(FakeEngine):
+    """Remembers the libraries that it loads."""
+
+    def __init__(self, libraries: list[FakeLibrary]) -> None:
+        self.libraries = libraries
+
+    def load(self, data: bytes, name: str, file: LibraryFile | None = None) -> FakeLibrary:
+        self.libraries.append(super().load(data, name, file))
+        return self.libraries[-1]
 
 
 def test_an_entry_is_found_by_its_key_only() -> None:
@@ -46,12 +63,7 @@ def test_versions_rise_with_every_change() -> None:
 def test_code_is_unloaded_when_nothing_uses_it() -> None:
     libraries: list[FakeLibrary] = []
 
-    class Engine(FakeEngine):
-        def load(self, data: bytes, name: str) -> FakeLibrary:
-            libraries.append(super().load(data, name))
-            return libraries[-1]
-
-    cache = KernelCache(Engine())
+    cache = KernelCache(RecordingEngine(libraries))
     kernel = cache.store(KEY, REPLY).kernel
     cache.clear()
     gc.collect()
@@ -89,6 +101,91 @@ def test_explain_names_what_differs(change: dict[str, str], difference: str) -> 
     assert __import__("re").search(difference, text), text
 
 
+SIZE = OVERHEAD + 4096
+
+
+def test_code_beyond_the_cap_is_unloaded_least_recently_called_first() -> None:
+    """Case 118: a cap in bytes, not in entries."""
+    libraries: list[FakeLibrary] = []
+    cache = KernelCache(RecordingEngine(libraries), code_cap=8 * SIZE)
+    keys = [replace(KEY, fingerprint=f"{number}") for number in range(9)]
+    for key in keys[:8]:
+        cache.store(key, REPLY)
+    assert (cache.evictions, cache.bytes) == (0, 8 * SIZE)
+    first, last = cache.find(keys[0]), keys[8]
+    assert first is not None
+    first.hits += 1
+    version = cache.version
+    cache.store(last, REPLY)
+    assert cache.version > version
+    assert cache.evictions == 2 and cache.bytes == 7 * SIZE
+    assert [k for k in keys if cache.find(k) is None] == keys[1:3]
+    assert [each.closed for each in libraries] == [False, True, True] + [False] * 6
+
+
+def test_code_that_is_larger_than_the_cap_may_stay_alone() -> None:
+    cache = KernelCache(FakeEngine(), code_cap=1)
+    for number in range(3):
+        key = replace(KEY, fingerprint=f"{number}")
+        cache.store(key, REPLY)
+        assert cache.find(key) is not None and len(cache) == 1
+
+
+def test_evicted_code_runs_to_its_end() -> None:
+    libraries: list[FakeLibrary] = []
+    cache = KernelCache(RecordingEngine(libraries), code_cap=1)
+    in_use = cache.store(KEY, REPLY).kernel
+    cache.store(replace(KEY, compiler="2"), REPLY)
+    assert cache.find(KEY) is None and not libraries[0].closed
+    assert in_use is not None
+    del in_use
+    assert libraries[0].closed
+
+
+def test_users_are_told_what_went() -> None:
+    told: list[set[CacheKey]] = []
+
+    class User:
+        def forget_code(self, gone: Collection[CacheEntry]) -> None:
+            told.append({entry.key for entry in gone})
+
+    cache, user = KernelCache(FakeEngine(), code_cap=1), User()
+    cache.users.add(user)
+    cache.store(KEY, REPLY)
+    cache.store(replace(KEY, compiler="2"), REPLY)
+    cache.clear()
+    assert told == [{KEY}, {replace(KEY, compiler="2")}] and cache.bytes == 0
+
+
+def test_memory_stays_flat_over_many_kernels(tmp_path: Path) -> None:
+    """Cases 118 and 119, in small; `benchmarks/runtime/cache.py` has 10,000."""
+    from cache_helpers import compiled, plus
+
+    reply = CompileReply.decode(compiled(plus().to_bytes()))
+    cache = KernelCache(DlopenEngine(tmp_path), code_cap=20 * (len(reply.library) + OVERHEAD))
+
+    def mapped() -> int:
+        return Path("/proc/self/maps").read_text().count(str(tmp_path))
+
+    for number in range(200):
+        key = replace(KEY, fingerprint=f"{number}", signature="main(f32[8])")
+        library = reply.library + number.to_bytes(4, "little")  # what follows is not looked at
+        cache.store(key, replace(reply, library=library))
+        if number == 40:
+            after_warm_up = mapped()
+    assert len(cache) <= 21 and mapped() <= after_warm_up * 1.3
+    cache.clear()
+    gc.collect()
+    assert mapped() == 0
+
+
+def test_statistics_are_plain_data() -> None:
+    cache = KernelCache(FakeEngine())
+    cache.store(KEY, REPLY)
+    found = cache.statistics()
+    assert json.loads(json.dumps(found)) == found and found["entries"] == 1
+
+
 def doubled(line: int, factor: float, name: str = "main", unrelated: bool = False) -> Program:
     builder = ProgramBuilder()
     if unrelated:
@@ -107,6 +204,12 @@ def test_fingerprints_depend_on_code_and_constants_not_on_where_they_stand() -> 
     assert fingerprint(doubled(1, 2.0, unrelated=True), "main") == first
     assert fingerprint(doubled(1, 3.0), "main") != first
     assert fingerprint(doubled(1, -0.0), "main") != fingerprint(doubled(1, 0.0), "main")
+
+
+def test_constants_have_an_order_that_follows_from_the_code() -> None:
+    program = doubled(1, 2.0, unrelated=True)
+    assert [float(program.constants[n].value) for n in constant_order(program, "main")] == [2.0]
+    assert constant_order(doubled(1, 2.0), "main") == (0,) != constant_order(program, "main")
 
 
 def test_fingerprints_depend_on_callees() -> None:

@@ -161,8 +161,9 @@ class KernelCache:
             if entry is not newest:
                 gone.append(entry)
                 self.bytes -= entry.bytes
-        self.evictions += len(gone)
-        self._let_go(gone)
+        if gone:
+            self.evictions += len(gone)
+            self._let_go(gone)
 
     def _let_go(self, gone: Sequence[CacheEntry]) -> None:
         for entry in gone:
