@@ -125,6 +125,16 @@ def product(xs: Iterable[Dim]) -> Dim:
     return out
 
 
+def strides(shape: Shape) -> list[Dim]:
+    """Strides in elements of a C-contiguous array."""
+    out: list[Dim] = []
+    stride: Dim = 1
+    for size in reversed(shape):
+        out.insert(0, stride)
+        stride = mul(stride, size)
+    return out
+
+
 def floordiv(x: Dim, y: Dim) -> Dim:
     """`x // y`, floor; affine where every coefficient is a multiple of a constant `y`."""
     if isinstance(y, int) and y > 0 and isinstance(x, Expr):

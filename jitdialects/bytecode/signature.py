@@ -72,6 +72,11 @@ class Signature:
         bounds = ", ".join(f"{number} <= {name}" for number, name in self.at_least)
         return f"{text} where {bounds}" if bounds else text
 
+    @property
+    def is_exact(self) -> bool:
+        """Whether it is for one shape only."""
+        return all(isinstance(size, int) for a in self.arguments for size in a.shape)
+
     def covers(self, other: Signature) -> bool:
         """Whether every call of `other` is one of this signature, whose sizes are numbers and names."""
         if self == other or len(self.arguments) != len(other.arguments):

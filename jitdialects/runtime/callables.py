@@ -37,6 +37,10 @@ from jitdialects.runtime.totals import Totals
 from jitdialects.runtime.values import Array
 
 _VECTORCALL_AT, _TABLE_AT, _BASIC_SIZE = objects.HEAD, objects.HEAD + 8, objects.HEAD + 16
+LEAST_PERIOD, MOST_PERIOD = 16, 4096
+"""Calls of general code between two that Python sees."""
+SAMPLE_SECONDS, SAMPLE_SHARE = 12e-6, 0.01
+"""What a sample costs, and what samples may cost."""
 LARGEST_ARENA = 1 << 28
 """Bytes of temporaries that are kept between calls; who needs more goes through Python."""
 _HAVE_VECTORCALL, _METHOD_DESCRIPTOR = 1 << 11, 1 << 17
@@ -144,6 +148,7 @@ class Stub:
         words[layout.ENV] = environment().address
         words[layout.CONTEXT] = threads.context() if reply.parallel else 0
         words[layout.TUPLE] = int(self.as_tuple)
+        words[layout.TICK] = words[layout.PERIOD] = LEAST_PERIOD
         words[layout.FIXED : layout.FIXED + len(slots)] = slots
         for number, result in enumerate(reply.results):
             allocate = _allocator(self.pool, result.dtype.numpy)
@@ -165,6 +170,14 @@ class Stub:
             self.entry.hits += new
             self.served(new)
         return new, _natives.seconds(spent * SAMPLE)
+
+    def set_period(self) -> None:
+        """Let samples go through Python as often as costs about `SAMPLE_SHARE` of the time in this code."""
+        calls = self.words[self.layout.CALLS]
+        if calls:
+            mean = _natives.seconds(self.words[self.layout.CYCLES] * SAMPLE) / calls
+            wanted = SAMPLE_SECONDS / SAMPLE_SHARE / max(mean, 1e-9)
+            self.words[self.layout.PERIOD] = int(min(max(wanted, LEAST_PERIOD), MOST_PERIOD))
 
     def close(self) -> None:
         """Give back the results that are kept for reuse, and the code. No call may come afterwards."""

@@ -103,16 +103,6 @@ def _is_static(shape: Shape) -> bool:
     return all(isinstance(size, int) for size in shape)
 
 
-def _strides(shape: Shape) -> list[Dim]:
-    """Strides in elements of a C-contiguous array."""
-    out: list[Dim] = []
-    stride: Dim = 1
-    for size in reversed(shape):
-        out.insert(0, stride)
-        stride = dims.mul(stride, size)
-    return out
-
-
 class _Source:
     """Collects the statements and slots of one `invoke`."""
 
@@ -158,7 +148,7 @@ class _Source:
         for size in argument.shape:
             self.slot(_safe(size))
         if not argument.strided:
-            for stride in _strides(argument.shape):
+            for stride in dims.strides(argument.shape):
                 self.slot(_safe(stride))
             return
         item = argument.dtype.numpy.itemsize
@@ -207,7 +197,7 @@ class _Source:
         size = reduce(dims.mul, result.shape, result.dtype.numpy.itemsize)
         self.line(f"r{position} = array(({sizes}), dtype_{result.dtype.name}, {_safe(size)})")
         self.slot(pointers.text_of(f"r{position}"))
-        for size in (*result.shape, *_strides(result.shape)):
+        for size in (*result.shape, *dims.strides(result.shape)):
             self.slot(_safe(size))
 
 

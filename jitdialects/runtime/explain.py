@@ -108,6 +108,9 @@ def _entries(vm: VM, code: FunctionCode) -> Iterator[str]:
         why = code.tiers.reasons.get(key.signature)
         if why is not None:
             yield f"    asked for after {why}"
+        special = code.hot.special.get(key.signature)
+        if special is not None:
+            yield f"    {special}"
     for key in list(code.keys):
         if key in vm.service.failures:
             yield f"  not compiled: {key.signature}: {vm.service.failures[key]}"

@@ -17,6 +17,7 @@ from jitdialects.analysis.padding import Padding
 from jitdialects.bytecode.signature import ArgumentType, Signature
 from jitdialects.runtime import shape_policies
 from jitdialects.runtime.cost_model import Work
+from jitdialects.runtime.hot_shapes import Special
 from jitdialects.runtime.padded_calls import PaddedCall
 from jitdialects.runtime.policy import Evidence, Experience, Policy
 from jitdialects.runtime.profile import Profile, ShapeHistory, Shapes, Times
@@ -140,10 +141,18 @@ class Tiers:
         self.reasons[str(signature)] = why
         compiler.submit(signature, history)
 
+    def specialise(
+        self, signature: Signature, history: ShapeHistory, special: Special, compiler: Compiler
+    ) -> None:
+        """Ask for code for a hot shape."""
+        if compiler.standing(signature, history) is Standing.ABSENT:
+            self._submit(signature, history, f"{special.share:.0%} of the calls of general code", compiler)
+
     def _candidates(
         self, history: ShapeHistory, shapes: Shapes, compiler: Compiler
     ) -> Iterator[Signature]:
-        if any(key[1] == shapes for key in list(self.left)):
+        is_left = any(key[1] == shapes for key in list(self.left))
+        if is_left and len(self.reasons) < shape_policies.FEW:
             yield exact(self.function, history, shapes)
             return
 
@@ -164,7 +173,7 @@ class Tiers:
 
     def _evidence(self, history: ShapeHistory, shapes: Shapes, signature: Signature) -> Evidence:
         """Code for these shapes alone would have served their runs, general code those of its class."""
-        times = history.seen.get(shapes, Times()) if is_exact(signature) else history.all
+        times = history.seen.get(shapes, Times()) if signature.is_exact else history.all
         typical = times.typical or history.all.typical
         work = sum(self.works, Work())
         return Evidence(self.profile.hottest, times.count, typical, self.operators(), work)
@@ -175,7 +184,7 @@ class Tiers:
         return sum(c * w.operators for c, w in counts) / max(1, self.profile.runs)
 
     def _postpone(self, postponed: Postponed, shapes: Shapes) -> None:
-        if not is_exact(postponed.signature):  # it is for the calls of all that was postponed before
+        if not postponed.signature.is_exact:  # it is for the calls of all that was postponed before
             for key, other in list(self.postponed.items()):
                 if other.history is postponed.history:
                     self.postponed.pop(key, None)
@@ -260,11 +269,6 @@ class Tiers:
 def _runs(history: ShapeHistory, shapes: Shapes) -> int:
     times = history.seen.get(shapes)
     return 0 if times is None else times.count
-
-
-def is_exact(signature: Signature) -> bool:
-    """Whether code for it serves one shape only."""
-    return all(isinstance(size, int) for a in signature.arguments for size in a.shape)
 
 
 def exact(function: str, history: ShapeHistory, shapes: Shapes) -> Signature:

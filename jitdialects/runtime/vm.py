@@ -28,6 +28,7 @@ from jitdialects.runtime.callables import Stub, StubCallable, settle, stub_of
 from jitdialects.runtime.cost_model import work_of
 from jitdialects.runtime.dispatch import class_of, type_of
 from jitdialects.runtime.interpreter import Activation
+from jitdialects.runtime.hot_shapes import ROUNDS, TRIAL_SECONDS, HotShapes, Special, Stage
 from jitdialects.runtime.identity import (
     compiler_version,
     constant_order,
@@ -200,6 +201,7 @@ class VM:
                 if timed:
                     seconds = time.perf_counter() - started
                     code.measured(entry, arguments, seconds)
+                    self.sample(code, arguments)
                     if self.recorder is not None:
                         self._record(code, arguments, started, seconds, served_by=entry.key.signature)
                 reply, now = kernel.reply, indicators.now
@@ -216,7 +218,7 @@ class VM:
         if self.recorder is not None:
             return  # every call is to be seen here
         settle()
-        ready = [e for e in code.free if e.hits >= TIMED_FIRST]
+        ready = [e for e in code.free if e.hits >= TIMED_FIRST or code.hot.is_special(e)]
         if ready != code.offered:
             present = {stub.entry: stub for stub in code.stubs_served}
             count = code.profile.count_served
@@ -224,6 +226,52 @@ class VM:
             stubs = [stub for stub in made if stub is not None]
             code.offered, code.stubs_served = ready, stubs
             code.stubs.serve({(): stubs}, (), self.service.cache)
+
+    def sample(self, code: FunctionCode, arguments: Sequence[object]) -> None:
+        """Take note of a call that compiled code serves, one of many."""
+        if not self.policy.shape_policy.respecialises:
+            return
+        history = code.profile.histories.get(class_of(arguments))
+        if history is None:
+            return
+        shapes = _shapes(arguments)
+        signature = exact(code.function.name, history, shapes)
+        text = str(signature)
+        entry = next((e for e in code.found if e.key.signature == text), None)
+        if entry is not None and entry in code.entries:
+            return  # a call of code for its shape
+        special = code.hot.special.get(text)
+        if special is not None and entry is not None and special.stage in _UNTRIED:
+            self._try(code, special, entry, arguments)
+            return
+        hot = code.hot.sample((id(history), shapes), signature)
+        if hot is not None:
+            code.tiers.specialise(signature, history, hot, _Requests(self, code))
+        for stub in code.stubs_served:
+            stub.set_period()
+
+    def _try(
+        self, code: FunctionCode, special: Special, entry: CacheEntry, arguments: Sequence[object]
+    ) -> None:
+        """Run the code for a hot shape and general code on the same arguments."""
+        special.stage = Stage.TRIAL
+        until = time.perf_counter() + TRIAL_SECONDS
+        while special.rounds < ROUNDS:
+            started = time.perf_counter()
+            general = any(_results(e, arguments, self.pool) for e in code.entries)
+            between = time.perf_counter()
+            own = _results(entry, arguments, self.pool)
+            ended = time.perf_counter()
+            if own is None or not general:
+                return  # something went wrong, as it will in the interpreter, or the code is gone
+            special.rounds += 1
+            special.general = min(special.general, between - started)
+            special.own = min(special.own, ended - between)
+            if ended > until:
+                break
+        if special.rounds == ROUNDS:
+            code.hot.judge(special, entry, code.entries)
+            code.order()
 
     def _run_padded(
         self, code: FunctionCode, arguments: Sequence[object]
@@ -419,6 +467,17 @@ def _request_bytes(program: Program, function: str, key: CacheKey) -> bytes:
     return request.encode()
 
 
+def _results(
+    entry: CacheEntry, arguments: Sequence[object], pool: MemoryPool
+) -> tuple[Array, ...] | None:
+    """What the code gives for these arguments; None if it does not fit or is not loaded."""
+    kernel = entry.kernel
+    return None if kernel is None else kernel.invoke(arguments, pool)
+
+
+_UNTRIED = (Stage.ASKED, Stage.TRIAL)
+
+
 class _Entrance(StubCallable):
     """Gives the results of a call that a stub takes, and None for any other."""
 
@@ -456,8 +515,11 @@ class FunctionCode:
         ]
         self.keys: dict[CacheKey, None] = {}
         """What was asked for, in this order."""
-        self.entries: list[CacheEntry] = []
+        self.found: list[CacheEntry] = []
         """What of that is compiled."""
+        self.hot = HotShapes()
+        self.entries: list[CacheEntry] = []
+        """What of that calls may enter, in this order."""
         self.free: list[CacheEntry] = []
         """Those of them that are left for no shapes: calls may enter them without asking here."""
         self.version = -1
@@ -482,9 +544,14 @@ class FunctionCode:
         """Look up what was asked for in a cache that has changed; the entries that are new."""
         self.version = cache.version
         found = map(cache.find, list(self.keys))
-        before, self.entries = self.entries, [entry for entry in found if entry is not None]
+        before, self.found = self.found, [entry for entry in found if entry is not None]
+        self.order()
+        return [entry for entry in self.found if entry not in before]
+
+    def order(self) -> None:
+        """Put those entries first that are for hot shapes, and leave out those that are to be tried."""
+        self.entries = self.hot.ordered(self.found)
         self._set_free()
-        return [entry for entry in self.entries if entry not in before]
 
     def _set_free(self) -> None:
         self.free = [e for e in self.entries if not self.tiers.has_left(e.key.signature)]

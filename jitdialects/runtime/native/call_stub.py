@@ -69,14 +69,15 @@ _SLOT = 2
 @dataclass(frozen=True)
 class StateLayout:
     """Words of a state: environment, context of the kernel ABI, calls served, cycles of sampled calls, calls in
-    flight without the GIL, whether results come in a tuple; then the words of constants; then per result its
+    flight without the GIL, whether results come in a tuple, calls until one goes through Python as a sample (of
+    code with symbols only), calls between such; then the words of constants; then per result its
     allocator, its dtype object, the next place in its ring, and the ring."""
 
     constants: int
     results: int
 
-    ENV, CONTEXT, CALLS, CYCLES, IN_FLIGHT, TUPLE = range(6)
-    FIXED = 6
+    ENV, CONTEXT, CALLS, CYCLES, IN_FLIGHT, TUPLE, TICK, PERIOD = range(8)
+    FIXED = 8
     PER_RESULT = 3 + RING * _SLOT
 
     def result(self, number: int) -> int:
@@ -208,6 +209,7 @@ class _Stub:
             predicate = "eq" if relation == "==" else "sle"
             holds = f"icmp {predicate} i64 {self.size(left)}, {self.size(right)}"
             self.need(self.value(holds))
+        self._sample()
         for word in range(self.layout.constants):
             self.slots.append(self.load("i64", "%state", 8 * (self.layout.FIXED + word)))
         arena = self._arena()
@@ -284,7 +286,7 @@ class _Stub:
         self.slots += map(self.size, shape)
         self.bytes.append(self.size(dims.scale(self.product(shape), item)))
         if not argument.strided:
-            self.slots += map(self.size, _strides(shape))
+            self.slots += map(self.size, dims.strides(shape))
             return
         strides = self.load("ptr", value, objects.STRIDES)
         for axis in range(len(shape)):
@@ -299,6 +301,13 @@ class _Stub:
         self.known[size] = self.known[atom] = found
 
     # ---- results
+
+    def _sample(self) -> None:
+        """Let one in so many calls through: Python is to see which shapes general code serves."""
+        if not self.signature.is_exact:
+            tick = self.load("i64", "%state", 8 * self.layout.TICK)
+            self.need(self.value(f"icmp ne i64 {tick}, 0"), "sample")
+            self.store("i64", self.value(f"sub i64 {tick}, 1"), "%state", 8 * self.layout.TICK)
 
     def _arena(self) -> str:
         """The address of the temporaries' memory; a call that needs more than there is, or that meets another
@@ -338,7 +347,7 @@ class _Stub:
         self.store("ptr", f"%{tag}", "%held", 8 * number)
         self.made.append(f"%{tag}")
         self.slots.append(self.load("i64", f"%{tag}", objects.DATA))
-        self.slots += map(self.size, (*result.shape, *_strides(result.shape)))
+        self.slots += map(self.size, (*result.shape, *dims.strides(result.shape)))
 
     def _check_old(self, tag: str, at: int, result: TensorFact, bytes: str) -> None:
         """Go on where the array in the ring is held by the ring alone, is as it was made but for what is set
@@ -376,7 +385,7 @@ class _Stub:
 
     def _layout(self, shape: Shape, item: int) -> tuple[list[tuple[str, str]], str]:
         """Per axis size and stride in bytes, and the flags."""
-        strides = [self.size(dims.scale(stride, item)) for stride in _strides(shape)]
+        strides = [self.size(dims.scale(stride, item)) for stride in dims.strides(shape)]
         return list(zip(map(self.size, shape), strides, strict=True)), self._flags(shape)
 
     def _set_sizes(self, array: str, layout: tuple[list[tuple[str, str]], str]) -> None:
@@ -549,6 +558,11 @@ class _Stub:
             at = 8 * ENVIRONMENT.index("arena_wanted")
             self.store("i64", self.size(self.reply.arena), "%env", at)
             self.emit("br label %miss")
+        if not self.signature.is_exact:
+            self.label("sample")
+            period = self.load("i64", "%state", 8 * self.layout.PERIOD)
+            self.store("i64", period, "%state", 8 * self.layout.TICK)
+            self.emit("br label %miss")
         self.label("miss")
         self.emit("ret ptr null")
 
@@ -575,16 +589,6 @@ entry:
 !0 = !{{!"branch_weights", i32 2000, i32 1}}
 !1 = !{{!"branch_weights", i32 1, i32 2000}}
 """
-
-
-def _strides(shape: Shape) -> list[Dim]:
-    """Strides in elements of a C-contiguous array."""
-    out: list[Dim] = []
-    stride: Dim = 1
-    for size in reversed(shape):
-        out.insert(0, stride)
-        stride = dims.mul(stride, size)
-    return out
 
 
 def is_servable(reply: CompileReply) -> bool:
