@@ -152,6 +152,7 @@ _OPTIONS: dict[str, tuple[object, Callable[[object], object]]] = {
     "max_shapes": (100, _positive),
     "features": (None, _feature_level),
     "compiler": ("server", _one_of("server", "in-process")),
+    "engine": ("auto", _one_of("auto", "file", "memory", "mapped")),
     "compile_seconds": (20.0, _seconds),
     "compile_megabytes": (4096, _positive),
     "threads": (None, _number_of_threads),
@@ -198,6 +199,9 @@ class Config:
     """Highest feature level used; None: what this CPU has."""
     compiler: str
     """Where code is compiled: a `server` process, or `in-process` (for debugging)."""
+    engine: str
+    """How code gets into this process: `file` and `memory` through the dynamic linker, `mapped` without it;
+    `auto`: the first that works here."""
     compile_seconds: float
     """What one compile may take; a function that needs more stays interpreted."""
     compile_megabytes: int

@@ -27,7 +27,7 @@ from jitdialects.runtime.cache import CacheEntry, KernelCache
 from jitdialects.runtime.call_tables import CallShape, CallTable
 from jitdialects.runtime.dispatch import Kernel
 from jitdialects.runtime.engines import LoadedLibrary
-from jitdialects.runtime.engines.dlopen import DlopenEngine
+from jitdialects.runtime.engines.choice import shared_engine
 from jitdialects.runtime.messages import CompileReply
 from jitdialects.runtime.native import objects
 from jitdialects.runtime.native.call_stub import ENVIRONMENT, RING, SAMPLE, StateLayout
@@ -248,7 +248,7 @@ class _Natives:
         """The library in `data`, or the one that is there."""
         with self._lock:
             if self.library is None:
-                self.library = DlopenEngine().load(data, "vectorcall")
+                self.library = shared_engine().load(data, "vectorcall")
                 self.clock = _Clock(self.library)
             return self.library
 

@@ -32,10 +32,10 @@ from jitdialects.bytecode.signature import parse
 from jitdialects.config import FEATURE_LEVELS, config
 from jitdialects.errors import CompileError, Error
 from jitdialects.runtime import pack_file
-from jitdialects.runtime.cache import shared_engine
 from jitdialects.runtime.compile_server import default_server
 from jitdialects.runtime.dispatch import Kernel
 from jitdialects.runtime.engines import LibraryFile, LoadedLibrary
+from jitdialects.runtime.engines.choice import shared_engine
 from jitdialects.runtime.engines.elf_link import link
 from jitdialects.runtime.identity import compiler_version, feature_level
 from jitdialects.runtime.messages import CompileReply, CompileRequest, facts_and_code

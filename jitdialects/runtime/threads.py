@@ -15,7 +15,7 @@ from functools import cache
 
 from jitdialects.config import config, watch
 from jitdialects.runtime.engines import LoadedLibrary
-from jitdialects.runtime.engines.dlopen import DlopenEngine
+from jitdialects.runtime.engines.choice import shared_engine
 
 CONTEXT_WORDS = 2
 
@@ -53,7 +53,7 @@ class ThreadPool:
         """Make the pool available, from the bytes of its shared library, unless it is there."""
         with self._lock:
             if self._library is None:
-                loaded = DlopenEngine().load(library, "thread-pool")
+                loaded = shared_engine().load(library, "thread-pool")
                 self._words[1] = loaded.address("jd_parallel_for")
                 self._library = loaded
                 self.update()

@@ -7,7 +7,6 @@ from jitdialects.runtime.cache.process import (
     KernelCache,
     User,
     default_cache,
-    shared_engine,
 )
 
-__all__ = ["CacheEntry", "CacheKey", "KernelCache", "User", "default_cache", "shared_engine"]
+__all__ = ["CacheEntry", "CacheKey", "KernelCache", "User", "default_cache"]

@@ -16,7 +16,6 @@ import weakref
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, fields, replace
-from functools import cache
 from typing import Any, Protocol
 
 from jitdialects.bytecode.program import Constant
@@ -27,7 +26,7 @@ from jitdialects.runtime.cache.disk import DiskLevel, Found
 from jitdialects.runtime.cache.key import CacheKey
 from jitdialects.runtime.dispatch import Kernel, differences
 from jitdialects.runtime.engines import Engine, LoadedLibrary
-from jitdialects.runtime.engines.dlopen import DlopenEngine
+from jitdialects.runtime.engines.choice import shared_engine
 from jitdialects.runtime.messages import CompileReply, without_library
 from jitdialects.runtime.indicators import indicators
 
@@ -59,12 +58,6 @@ class User(Protocol):
     def forget_code(self, gone: Collection[CacheEntry]) -> None:
         """Call none of these kernels any more."""
         ...
-
-
-@cache
-def shared_engine() -> Engine:
-    """The engine of the process, with one temporary folder for all code."""
-    return DlopenEngine()
 
 
 class KernelCache:

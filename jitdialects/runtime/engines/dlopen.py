@@ -3,8 +3,8 @@
 A library is written to a private folder under a temporary name and renamed, so that no process ever maps a
 half-written file, and never written twice: its name holds a digest of its bytes. A file found there is
 compared with the bytes before it is loaded, because a truncated library is a bus error, not an exception.
-Where nothing may be executed from that folder, an anonymous memory file serves instead; profilers then show
-no names.
+Where nothing may be executed from that folder, an anonymous memory file serves instead (`MemoryEngine`);
+profilers then show no names.
 """
 
 from __future__ import annotations
@@ -44,12 +44,21 @@ def _dynamic_linker() -> ctypes.CDLL:
     return library
 
 
+_open = set[int]()
+
+
+def open_libraries() -> int:
+    """Libraries that are loaded in this way now."""
+    return len(_open)
+
+
 class DlopenLibrary:
     """A library that the dynamic linker holds."""
 
     def __init__(self, handle: int, name: str, file: str | None = None) -> None:
         self._handle: int | None = handle
         self._name = name
+        _open.add(id(self))
         self._file = file
         """A file that nobody needs any more when this is closed."""
 
@@ -67,6 +76,7 @@ class DlopenLibrary:
         if self._handle is not None:
             _dynamic_linker().dlclose(self._handle)
             self._handle = None
+            _open.discard(id(self))
             if self._file is not None:
                 with contextlib.suppress(OSError):
                     os.unlink(self._file)
@@ -81,7 +91,6 @@ class DlopenEngine:
             self._temporary = tempfile.TemporaryDirectory(prefix="jitdialects-")
             folder = Path(self._temporary.name)
         self.folder = folder
-        self._lock = threading.Lock()
 
     def load(self, data: bytes, name: str, file: LibraryFile | None = None) -> DlopenLibrary:
         """Load the library `data`, from `file` if that is still what it was. Raises `LoadError` where the
@@ -94,7 +103,7 @@ class DlopenEngine:
             path = str(self.store(data, name))
             return DlopenLibrary(_dlopen(path), name, path if self._temporary else None)
         except (OSError, LoadError) as error:
-            return self._load_from_memory(data, name, error)
+            raise LoadError(f"cannot load {name}: {error}") from None
 
     def store(self, data: bytes, name: str) -> Path:
         """Write `data` under its name and digest, unless the same bytes are there already."""
@@ -115,20 +124,27 @@ class DlopenEngine:
             raise
         return path
 
-    def _load_from_memory(self, data: bytes, name: str, cause: Exception) -> DlopenLibrary:
+
+class MemoryEngine:
+    """Loads shared libraries from anonymous memory files."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+
+    def load(self, data: bytes, name: str, file: LibraryFile | None = None) -> DlopenLibrary:
+        """Load the library `data`. Raises `LoadError` where the dynamic linker refuses it, or there are no
+        memory files."""
         try:
             descriptor = os.memfd_create(_file_name(name), os.MFD_CLOEXEC)
         except OSError as error:
-            raise LoadError(
-                f"cannot load {name}: {cause}; no memory file either: {error}"
-            ) from cause
+            raise LoadError(f"cannot load {name}: no memory file: {error}") from None
         try:
-            with os.fdopen(descriptor, "wb", closefd=False) as file:
-                file.write(data)
+            with os.fdopen(descriptor, "wb", closefd=False) as memory:
+                memory.write(data)
             with self._lock:
                 return DlopenLibrary(_dlopen(_respelled("/proc/self/fd", str(descriptor))), name)
-        except LoadError as error:
-            raise LoadError(f"cannot load {name}: {error.message}") from cause
+        except (LoadError, OSError) as error:
+            raise LoadError(f"cannot load {name}: {error}") from None
         finally:
             os.close(descriptor)
 
@@ -148,7 +164,8 @@ def _file_name(name: str) -> str:
 def _respelled(folder: str, name: str) -> str:
     """The path, spelled as none before: the dynamic linker compares text, and would give what it loaded
     under a path that meanwhile leads to another file."""
-    return f"{folder}/{'./' * (next(_serial) % 512)}{name}"
+    number = next(_serial)
+    return folder + "/" + "".join("./" if number >> bit & 1 else "/" for bit in range(32)) + name
 
 
 def _open_unchanged(file: LibraryFile) -> int | None:
