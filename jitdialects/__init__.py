@@ -9,10 +9,12 @@ brings in neither xDSL nor llvmlite.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from importlib import import_module
 from typing import TYPE_CHECKING
 
 # read here, not on first use: the module of this name would stand in for the object otherwise
+from jitdialects.config import at_first_machine
 from jitdialects.config import config as config
 from jitdialects.errors import (
     ArgumentError,
@@ -44,6 +46,8 @@ if TYPE_CHECKING:
     from jitdialects.runtime.pool import MemoryPool
     from jitdialects.runtime.stats import stats
     from jitdialects.runtime.vm import VM
+    from jitdialects.tools.dashboard import dashboard
+    from jitdialects.tools.metrics import metrics
 
 __version__ = "0.1.0"
 
@@ -56,9 +60,11 @@ _HOMES = {
     "VM": "runtime.vm",
     "clear_cache": "frontends.process",
     "cond": "frontends.branches",
+    "dashboard": "tools.dashboard",
     "explain": "runtime.explain",
     "fori_loop": "frontends.control",
     "jit": "frontends.jit",
+    "metrics": "tools.metrics",
     "scan": "frontends.scan",
     "stats": "runtime.stats",
     "switch": "frontends.branches",
@@ -90,9 +96,11 @@ __all__ = [
     "clear_cache",
     "cond",
     "config",
+    "dashboard",
     "explain",
     "fori_loop",
     "jit",
+    "metrics",
     "scan",
     "stats",
     "switch",
@@ -116,3 +124,16 @@ def __getattr__(name: str) -> object:
 
 def __dir__() -> list[str]:
     return sorted(__all__)
+
+
+def _open_views() -> None:
+    """What `JITDIALECTS_DASH` asks for; a wrong value is told by who reads it."""
+    with suppress(ConfigError):
+        if config.dash is None:
+            return
+    from jitdialects.tools.dashboard import dashboard
+
+    dashboard.start_as_configured()
+
+
+at_first_machine(_open_views)

@@ -17,6 +17,7 @@ from typing import cast
 from jitdialects.errors import ConfigError
 
 MAX_THREADS = 256
+MAX_PORT = (1 << 16) - 1
 FEATURE_LEVELS = ("x86-64-v1", "x86-64-v2", "x86-64-v3", "x86-64-v4")
 
 
@@ -133,6 +134,19 @@ def _secret(value: object) -> Secret | None:
     raise ValueError("needs text, or @ and the path of a file that has it")
 
 
+def _address(value: object) -> str | None:
+    """`port`, `host:port`, or a path, which has a slash."""
+    if value is None or value == "":
+        return None
+    text = str(value).strip()
+    if "/" in text:
+        return str(_folder(text))
+    host, colon, port = text.rpartition(":")
+    if not port.isdecimal() or int(port) > MAX_PORT or (colon and not host):
+        raise ValueError("needs a port, host:port, or the path of a socket such as ./dash.socket")
+    return f"{host or '127.0.0.1'}:{port}"
+
+
 def default_cache_dir() -> Path | None:
     """The user's cache folder, after the XDG base directory specification; None for a user who has
     no home."""
@@ -164,6 +178,8 @@ _OPTIONS: dict[str, tuple[object, Callable[[object], object]]] = {
     "pool_classes": ("fine", _one_of("fine", "coarse")),
     "pool_debug": (False, _switch),
     "pool_trace": (None, _file),
+    "dash": (None, _address),
+    "dash_token": (None, _secret),
 }
 """Option -> its default, and what reads text or a value (`ValueError` for what is not allowed)."""
 
@@ -174,6 +190,20 @@ _watchers: dict[str, list[Callable[[], None]]] = {}
 def watch(option: str, told: Callable[[], None]) -> None:
     """Have `told` called after every change of `option`: for what machine code reads elsewhere."""
     _watchers.setdefault(option, []).append(told)
+
+
+_first_machine: list[Callable[[], None]] = []
+
+
+def at_first_machine(told: Callable[[], None]) -> None:
+    """Have `told` called once, when this process begins to compute."""
+    _first_machine.append(told)
+
+
+def machine_made() -> None:
+    """A virtual machine was made."""
+    while _first_machine:
+        _first_machine.pop()()
 
 
 class Config:
@@ -217,6 +247,11 @@ class Config:
     """URL of storage that machines share compiled code in, for fsspec."""
     shared_cache_secret: Secret | None
     """What entries there are signed with: text, or `@` and the path of a file. Never shown."""
+    dash: str | None
+    """Where the live page of a process that computes is served: a port (0: any) of the loopback interface,
+    `host:port`, or the path of a socket; None (empty variable): nowhere. Read once."""
+    dash_token: Secret | None
+    """What requests for the page must have; None: nothing on the loopback interface, elsewhere a token is made."""
 
     pool_limit: int | None
     """Bytes that the pool of the process may have from the system, also as text ("256MiB"); None: no limit."""

@@ -1,8 +1,9 @@
 """Alarms over the indicators: when each begins and ends, and what to do then.
 
 An alarm speaks of the last minute and needs enough evidence, so that the start of a process raises none. It begins
-beyond its limit and ends only at a second, better value (hysteresis). Its beginning is one warning of the logger
-`jitdialects`; while it lasts it is in `jd.stats()["alarms"]`.
+beyond its limit and ends only at a second, better value (hysteresis). While it is on it is in `jd.stats()["alarms"]`;
+one that does not pass within seconds, as what is caused by code on its way does, is one warning of the logger
+`jitdialects`.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ from jitdialects.runtime.totals import Totals
 
 logger = logging.getLogger("jitdialects")
 MIB = 1 << 20
+PASSES_WITHIN = 8.0
+"""Seconds after which an alarm is logged."""
 SHOWN = 5
 """Signatures in an alarm."""
 
@@ -99,9 +102,10 @@ def _fragmentation(minute: Totals, pool: PoolStatistics) -> float | None:
 
 
 def _compile_less() -> str:
+    now = "" if config.threshold is None else f", now {config.threshold}"
     return (
-        f"raise the threshold (jd.config.threshold, now {config.threshold}) so that less is compiled, or "
-        'let one kernel serve many sizes (jd.jit(f, shapes="symbolic")); jd.explain() says what was compiled'
+        f"raise the threshold (jd.config.threshold{now}) so that less is compiled, or let one kernel serve "
+        'many sizes (jd.jit(f, shapes="symbolic")); jd.explain() says what was compiled'
     )
 
 
@@ -123,7 +127,7 @@ def _hit_more() -> str:
 
 
 def _less_fragments() -> str:
-    return "; ".join(default_pool.advice()) or "this is passing already"
+    return "; ".join(default_pool.advice()) or "less of it is in pieces than was: wait"
 
 
 def _missed_signatures() -> list[tuple[str, int]]:
@@ -167,24 +171,27 @@ class Alarms:
     def __init__(self, rules: tuple[Rule, ...] = RULES) -> None:
         self.rules = rules
         self._on: dict[str, Alarm] = {}
+        self._said: set[str] = set()
         self._lock = threading.Lock()
 
     def check(self, minute: Totals, pool: PoolStatistics) -> list[Alarm]:
-        """The alarms that are on; those that begin are logged."""
-        begun: list[Alarm] = []
+        """The alarms that are on; those that stay are logged."""
+        stayed: list[Alarm] = []
         with self._lock:
             for rule in self.rules:
                 before = self._on.get(rule.name)
                 value = rule.measure(minute, pool)
                 if value is None or not rule.holds(value, before is not None):
                     self._on.pop(rule.name, None)
-                elif before is None:
-                    alarm = self._on[rule.name] = rule.alarm(value, time.time())
-                    begun.append(alarm)
-                else:
-                    self._on[rule.name] = rule.alarm(value, before.since)
+                    self._said.discard(rule.name)
+                    continue
+                alarm = rule.alarm(value, time.time() if before is None else before.since)
+                self._on[rule.name] = alarm
+                if rule.name not in self._said and time.time() - alarm.since >= PASSES_WITHIN:
+                    self._said.add(rule.name)
+                    stayed.append(alarm)
             found = list(self._on.values())
-        for alarm in begun:
+        for alarm in stayed:
             logger.warning("%s: %s; %s", alarm.name, alarm.text, _sentence(alarm))
         return found
 

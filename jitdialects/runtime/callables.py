@@ -125,8 +125,8 @@ class Stub:
     entry: CacheEntry
     kernel: Kernel | None
     """The code; None once this is closed, never to be called again."""
-    served: Callable[[int], None]
-    """Called with a number of calls that the stub has served."""
+    served: Callable[[int, float], None]
+    """Called with a number of calls that the stub has served, and the seconds that they took."""
     as_tuple: bool
     pool: MemoryPool = default_pool
     address: int = 0
@@ -166,10 +166,11 @@ class Stub:
         calls, cycles = self.words[self.layout.CALLS], self.words[self.layout.CYCLES]
         new, spent = calls - self._counted[0], cycles - self._counted[1]
         self._counted = calls, cycles
+        seconds = _natives.seconds(spent * SAMPLE)
         if new:
             self.entry.hits += new
-            self.served(new)
-        return new, _natives.seconds(spent * SAMPLE)
+            self.served(new, seconds)
+        return new, seconds
 
     def set_period(self) -> None:
         """Let samples go through Python as often as costs about `SAMPLE_SHARE` of the time in this code."""
@@ -193,7 +194,7 @@ class Stub:
 
 def stub_of(
     entry: CacheEntry,
-    served: Callable[[int], None],
+    served: Callable[[int, float], None],
     as_tuple: bool,
     pool: MemoryPool,
     known: Stub | None = None,

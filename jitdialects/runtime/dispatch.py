@@ -256,11 +256,12 @@ def differences(
     signature: Signature,
     values: Sequence[int | None] = (),
     names: Sequence[str] = (),
+    class_of: Callable[[int], range | None] = lambda size: None,
 ) -> Iterator[str]:
     """What keeps a call of the exact `signature` from using `kernel`; nothing if it fits.
 
     `values` are the integer scalars among the arguments, which guards may speak of; `names` is what people
-    call the arguments.
+    call the arguments; `class_of` gives the sizes that are padded to the same.
     """
     entry = kernel.signature.arguments
     if len(entry) != len(signature.arguments):
@@ -277,7 +278,7 @@ def differences(
         elif have.strided != want.strided:
             yield f"layout of {where}: {_layout(have)}, entry has {_layout(want)}"
         else:
-            yield from _size_differences(where, have.shape, want.shape, bound, places)
+            yield from _size_differences(where, have.shape, want.shape, bound, places, class_of)
     yield from _guard_differences(kernel.reply.guards, bound, places)
 
 
@@ -286,7 +287,12 @@ def _layout(argument: ArgumentType) -> str:
 
 
 def _size_differences(
-    where: str, have: Shape, want: Shape, bound: dict[str, int], places: dict[str, str]
+    where: str,
+    have: Shape,
+    want: Shape,
+    bound: dict[str, int],
+    places: dict[str, str],
+    class_of: Callable[[int], range | None],
 ) -> Iterator[str]:
     for axis, (size, entry) in enumerate(zip(have, want, strict=True)):
         assert isinstance(size, int)
@@ -296,7 +302,12 @@ def _size_differences(
             if known != size:
                 yield f"dim {axis} of {where}: {size}, entry has {entry} = {known}"
         elif size != entry:
-            yield f"dim {axis} of {where}: {size}, entry has {entry}"
+            padded = class_of(entry)
+            if padded is not None and padded[-1] == entry and size not in padded:
+                outside = f"{padded[0]}-{entry}" if len(padded) > 1 else entry
+                yield f"dim {axis} of {where}: {size} is outside class {outside}"
+            else:
+                yield f"dim {axis} of {where}: {size}, entry has {entry}"
 
 
 def _guard_differences(

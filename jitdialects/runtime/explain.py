@@ -228,7 +228,8 @@ def reason_of(vm: VM, code: FunctionCode, miss: ShapeCount) -> str:
     for entry in _compiled(vm, code):
         if entry.kernel is None:
             continue
-        found = list(differences(entry.kernel, miss.signature, (), names))
+        class_of = vm.policy.shape_policy.class_of
+        found = list(differences(entry.kernel, miss.signature, (), names, class_of))
         if nearest is None or len(found) < len(nearest):
             nearest = found
     exact = str(Signature(code.function.name, miss.signature.arguments))

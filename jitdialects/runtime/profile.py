@@ -144,13 +144,16 @@ class Profile:
 
     counted: int = 0
     """Calls served by compiled code, as far as they were collected."""
+    compiled_seconds: float = 0.0
+    """That these took, by samples."""
 
     def __post_init__(self) -> None:
         self.times = [Times() for _ in self.counts]
 
-    def count_served(self, calls: int) -> None:
-        """Compiled code has served some more calls."""
+    def count_served(self, calls: int, seconds: float) -> None:
+        """Compiled code has served some more calls, which took so long."""
         self.counted += calls
+        self.compiled_seconds += seconds
 
     @property
     def served(self) -> int:

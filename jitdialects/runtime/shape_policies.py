@@ -85,6 +85,10 @@ class ShapePolicy:
         """What to compile for a call, best first."""
         raise NotImplementedError
 
+    def class_of(self, size: int) -> range | None:
+        """The sizes that share code with `size` because they are padded to the same; None: no others do."""
+        return None
+
     def padded(self, case: ShapeCase) -> PaddedCall | None:
         """How the call runs in code for larger sizes; None: it does not."""
         return None
@@ -151,6 +155,12 @@ class Bucketed(ShapePolicy):
         while largest < size:
             largest *= 2
         return largest
+
+    def class_of(self, size: int) -> range:
+        """The sizes of the class of `size`."""
+        largest = self.largest(size)
+        smaller = [c for c in self.classes if c < largest]
+        return range((largest // 2 if largest > self.classes[-1] else max(smaller, default=0)) + 1, largest + 1)
 
     def signatures(self, case: ShapeCase) -> Iterator[Signature]:
         """The largest sizes of the classes; then what `Auto` has compiled."""

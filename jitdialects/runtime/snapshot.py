@@ -6,9 +6,71 @@ Rows are capped, so that a look costs milliseconds whatever the process has grow
 
 from __future__ import annotations
 
-from jitdialects.runtime.explain import shape_counts
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict
+from typing import Any, cast
+
+from jitdialects.bytecode.signature import Signature, parse
+from jitdialects.config import config
+from jitdialects.runtime.alarms import RULES
+from jitdialects.runtime.cache import CacheEntry, CacheKey, default_cache
+from jitdialects.runtime.explain import misses, shape_counts, title
+from jitdialects.runtime.identity import feature_level
+from jitdialects.runtime.indicators import indicators
+from jitdialects.runtime.pool import default_pool
 from jitdialects.runtime.service import CompileService, default_service
-from jitdialects.runtime.vm import machines
+from jitdialects.runtime.totals import RATES
+from jitdialects.runtime.vm import VM, FunctionCode, machines
+
+FORMAT = 1
+"""Raised when a field changes its meaning."""
+MOST_ROWS = 100
+HISTORY_STEP = 10
+_started = time.time()
+
+
+def overview() -> dict[str, Any]:
+    """Counts and rates without the rows: what fits a scrape. Rates are None where nothing was counted, times are
+    seconds, sizes bytes."""
+    minute, total = indicators.last_minute(), indicators.since_start()
+    pool = default_pool.statistics()
+    return {
+        "process": _process(),
+        "indicators": {
+            name: {"minute": minute.measured()[name], "start": total.measured()[name]}
+            for name in RATES
+        },
+        "minute": asdict(minute),
+        "start": asdict(total),
+        "alarms": [alarm.as_json() for alarm in indicators.check(pool)],
+        "pool": asdict(pool) | {"fragmentation": pool.fragmentation},
+        "cache": default_cache.statistics(),
+        "padding": _padding(),
+        "waiting": sum(len(service.waiting()) for service in services()),
+        "failed": sum(len(service.failures) for service in services()),
+    }
+
+
+def snapshot() -> dict[str, Any]:
+    """The state of the runtime. Every value is a dict, list, str, int, float, bool or None."""
+    found = overview()
+    functions = [(vm, code) for vm in machines() for code in vm.functions.values()]
+    owners = {code.fingerprint: (vm, code) for vm, code in functions}
+    found["pool"]["sizes"] = [asdict(size) for size in default_pool.sizes()]
+    return found | {
+        "format": FORMAT,
+        "limits": {r.name: {"begins": r.limit, "ends": r.relief} for r in RULES},
+        "history": _history(),
+        "blocks": _rows(_blocks(functions), lambda row: row["seconds"] + row["served_seconds"]),
+        "entries": _rows(_entries(owners), lambda row: row["hits"]),
+        "misses": _rows(_misses(functions), lambda row: row["count"]),
+        "signatures": _rows(_signatures(functions, owners), lambda row: row["count"]),
+        "queue": _rows(_queue(owners)),
+        "failures": _rows(_failures(owners)),
+    }
 
 
 def services() -> list[CompileService]:
@@ -26,3 +88,172 @@ def missed_signatures() -> list[tuple[str, int]]:
                 text = str(miss.signature)
                 found[text] = found.get(text, 0) + miss.count
     return sorted(found.items(), key=lambda item: -item[1])
+
+
+# ---- parts -------------------------------------------------------------------------------------
+
+_Row = dict[str, Any]
+_Functions = Sequence[tuple[VM, FunctionCode]]
+_Owners = dict[str, tuple[VM, FunctionCode]]
+
+
+def _rows(rows: Iterator[_Row], weight: Callable[[_Row], float] | None = None) -> dict[str, Any]:
+    """The heaviest rows, heaviest first, and how many were left out."""
+    found = list(rows)
+    if weight is not None:
+        found.sort(key=weight, reverse=True)
+    return {"rows": found[:MOST_ROWS], "left_out": max(len(found) - MOST_ROWS, 0)}
+
+
+def _process() -> _Row:
+    arguments = cast(list[str], getattr(sys, "argv", None) or [""])  # embedded: no argv
+    return {
+        "pid": os.getpid(),
+        "program": os.path.basename(arguments[0]) or "python",
+        "time": time.time(),
+        "uptime": time.time() - _started,
+        "python": ".".join(map(str, sys.version_info[:3])),
+        "features": feature_level(),
+        "compiler": config.compiler,
+        "threshold": config.threshold,
+    }
+
+
+def _history() -> dict[str, Any]:
+    parts = [part.measured() for part in indicators.history(HISTORY_STEP)]
+    return {"step": HISTORY_STEP} | {name: [part[name] for part in parts] for name in RATES}
+
+
+def _padding() -> _Row:
+    """Rows that calls had, and rows that were added to fill the class of their size."""
+    codes = [code for vm in machines() for code in vm.functions.values()]
+    states = [h.policy for code in codes for h in list(code.profile.histories.values())]
+    return {"rows": sum(s.rows for s in states), "wasted": sum(s.wasted_rows for s in states)}
+
+
+def _blocks(functions: _Functions) -> Iterator[_Row]:
+    """What each block took: interpreted by samples of its executions, compiled on the entry of a function."""
+    for vm, code in functions:
+        profile, state = code.profile, _state(vm, code)
+        rows = zip(code.function.blocks, profile.counts, profile.times, strict=True)
+        for number, (block, executions, times) in enumerate(rows):
+            served = 0 if number else profile.counted
+            if not executions and not served:
+                continue
+            place = next((i.location for i in block.instructions if i.location), None)
+            yield {
+                "function": title(vm, code.function.name),
+                "block": block.name,
+                "place": "" if place is None else f"{os.path.basename(place.file)}:{place.line}",
+                "tier": state,
+                "executions": executions,
+                "seconds": times.seconds + times.typical * max(executions - times.count, 0),
+                "served": served,
+                "served_seconds": 0.0 if number else profile.compiled_seconds,
+            }
+
+
+def _state(vm: VM, code: FunctionCode) -> str:
+    """The tier of a function in one word."""
+    keys = list(code.keys)
+    if any(vm.service.cache.find(key) for key in keys):
+        return "compiled"
+    if any(vm.service.is_pending(key) for key in keys):
+        return "compiling"
+    return "refused" if any(key in vm.service.failures for key in keys) else "interpreted"
+
+
+def _titled(key: CacheKey, owners: _Owners) -> str:
+    """The signature of a key by the name that people know."""
+    owner = owners.get(key.fingerprint)
+    function, parenthesis, rest = key.signature.partition("(")
+    return (title(owner[0], function) if owner else function) + parenthesis + rest
+
+
+def _entries(owners: _Owners) -> Iterator[_Row]:
+    for service in services():
+        for entry in service.cache:
+            key, kernel = entry.key, entry.kernel
+            if kernel is None:
+                continue  # evicted meanwhile
+            reply = kernel.reply
+            yield {
+                "key": key.fingerprint[:8],
+                "signature": _titled(key, owners),
+                "features": key.features,
+                "version": entry.version,
+                "hits": entry.hits,
+                "strategy": _strategy(key, owners),
+                "bytes": entry.bytes,
+                "source": entry.source,
+                "compile_seconds": sum(reply.milliseconds.values()) / 1e3,
+                "operators": reply.operators,
+                "fused": reply.operators_fused,
+                "why": _why(entry, owners),
+            }
+
+
+def _strategy(key: CacheKey, owners: _Owners) -> str:
+    """Which sizes an entry serves, in one word: `exact`, `symbolic`, or `bucketed` where smaller ones are padded."""
+    signature = parse(key.signature)
+    sizes = [size for argument in signature.arguments for size in argument.shape]
+    if any(not isinstance(size, int) for size in sizes):
+        return "symbolic"
+    owner = owners.get(key.fingerprint)
+    if owner is None:
+        return "exact"
+    vm, code = owner
+    for history in list(code.profile.histories.values()):
+        for shapes in history.distinct():
+            given = [size for shape in shapes for size in shape]
+            if len(given) == len(sizes) and given != sizes:
+                classes = map(vm.policy.shape_policy.class_of, cast(list[int], sizes))
+                if all(g in (c or (s,)) for g, s, c in zip(given, sizes, classes, strict=True)):
+                    return "bucketed"
+    return "exact"
+
+
+def _why(entry: CacheEntry, owners: _Owners) -> str:
+    """Why the code was asked for, in the words of the tiers."""
+    owner = owners.get(entry.key.fingerprint)
+    if owner is None:
+        return "its program is gone"
+    return owner[1].tiers.reasons.get(entry.key.signature, "another program had it made")
+
+
+def _misses(functions: _Functions) -> Iterator[_Row]:
+    for vm, code in functions:
+        for group in misses(vm, code):
+            yield {
+                "function": title(vm, code.function.name),
+                "count": group.count,
+                "reason": group.reason,
+                "example": str(group.example),
+                "signatures": group.signatures,
+            }
+
+
+def _signatures(functions: _Functions, owners: _Owners) -> Iterator[_Row]:
+    for vm, code in functions:
+        missed = {str(m.signature): m.count for m in shape_counts(vm, code, missed=True)}
+        for seen in shape_counts(vm, code, missed=False):
+            text = str(seen.signature)
+            late = missed.get(text, 0)
+            yield {"signature": text, "tier": "interpreted", "count": seen.count, "missed": late}
+    for service in services():
+        for entry in service.cache:
+            if entry.hits:
+                text = _titled(entry.key, owners)
+                yield {"signature": text, "tier": "compiled", "count": entry.hits, "missed": 0}
+
+
+def _queue(owners: _Owners) -> Iterator[_Row]:
+    for service in services():
+        for key in service.waiting():
+            yield {"signature": _titled(key, owners)}
+
+
+def _failures(owners: _Owners) -> Iterator[_Row]:
+    for service in services():
+        for key, sentence in list(service.failures.items()):
+            yield {"signature": _titled(key, owners), "reason": sentence}

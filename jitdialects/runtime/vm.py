@@ -20,7 +20,7 @@ from jitdialects.bytecode.operators import OPERATORS
 from jitdialects.bytecode.program import Function, Instruction, Program
 from jitdialects.bytecode.signature import Signature
 from jitdialects.bytecode.verifier import verify
-from jitdialects.config import config
+from jitdialects.config import config, machine_made
 from jitdialects.errors import ArgumentError, Error
 from jitdialects.runtime import float_environment, policy_trace
 from jitdialects.runtime.cache import CacheEntry, CacheKey, KernelCache
@@ -95,6 +95,7 @@ class VM:
         """Who writes down all calls, for the simulator of policies."""
         self._constants = tuple(map(from_constant, program.constants))
         _machines.add(self)
+        machine_made()
 
     def run(self, name: str, *arguments: object) -> tuple[Array, ...]:
         """Call function `name`; the results are arrays that belong to the caller.
@@ -161,13 +162,14 @@ class VM:
 
     def block_counts(self) -> list[dict[str, object]]:
         """Interpreted executions of every block; on entry blocks, `served`: compiled calls."""
+        indicators.collect()
         rows: list[dict[str, object]] = []
         for name, code in self.functions.items():
             for block, count in zip(code.function.blocks, code.profile.counts, strict=True):
                 rows.append({"function": name, "block": block.name, "executions": count})
             for row, times in zip(rows[-len(code.function.blocks) :], code.profile.times, strict=True):
                 row["mean_seconds"] = times.mean
-            rows[-len(code.function.blocks)]["served"] = code.profile.served
+            rows[-len(code.function.blocks)]["served"] = code.profile.counted
         return rows
 
     # ---- tiers ---------------------------------------------------------------------------------
@@ -200,6 +202,8 @@ class VM:
             if kernel is not None and results is not None:
                 if timed:
                     seconds = time.perf_counter() - started
+                    stands_for = 1 if hits < TIMED_FIRST else TIMED_EVERY
+                    code.profile.compiled_seconds += seconds * stands_for
                     code.measured(entry, arguments, seconds)
                     self.sample(code, arguments)
                     if self.recorder is not None:

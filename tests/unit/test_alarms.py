@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
@@ -15,7 +15,7 @@ from jitdialects.runtime.pool import PoolStatistics, default_pool
 from jitdialects.runtime.totals import Totals
 
 GOOD = Totals(compile_cpu_seconds=5.0, run_seconds=95.0, hits=900, misses=100)
-POOL = PoolStatistics(*[0] * 12)
+POOL = PoolStatistics(*[0] * len(fields(PoolStatistics)))
 FREE = replace(POOL, free_bytes=128 * MIB, reserved_bytes=256 * MIB)
 
 
@@ -84,19 +84,46 @@ def test_an_alarm_ends_only_at_a_better_value(begin: Totals, between: Totals, en
     assert names(alarms, between) == []
 
 
-def test_its_beginning_is_one_warning(caplog: pytest.LogCaptureFixture) -> None:
+class Clock:
+    """Stands in for the module `time`."""
+
+    now = 1000.0
+
+    def time(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    clock = Clock()
+    monkeypatch.setattr("jitdialects.runtime.alarms.time", clock)
+    return clock
+
+
+def test_an_alarm_that_stays_is_one_warning(clock: Clock, caplog: pytest.LogCaptureFixture) -> None:
     alarms = Alarms()
     with caplog.at_level(logging.WARNING, "jitdialects"):
-        first = alarms.check(sharing(30), POOL)
-        second = alarms.check(sharing(40), POOL)
-    assert [r.name for r in caplog.records] == ["jitdialects"]
-    assert "compiling took 30% of the CPU time" in caplog.text and "threshold" in caplog.text
-    assert first[0].since == second[0].since
-    assert second[0].value == pytest.approx(0.4)
-    alarms.check(GOOD, POOL)
-    with caplog.at_level(logging.WARNING, "jitdialects"):
+        for percent in (30, 40, 35, 30):
+            (found,) = alarms.check(sharing(percent), POOL)
+            assert (found.since, found.value) == (1000.0, pytest.approx(percent / 100))
+            clock.now += 5
+        assert [r.name for r in caplog.records] == ["jitdialects"]
+        assert "compiling took 35% of the CPU time" in caplog.text and "threshold" in caplog.text
+        alarms.check(GOOD, POOL)
         alarms.check(sharing(30), POOL)
-    assert len(caplog.records) == 2
+        assert len(caplog.records) == 1
+        clock.now += 10
+        alarms.check(sharing(30), POOL)
+        assert len(caplog.records) == 2
+
+
+def test_an_alarm_that_passes_is_not_logged(clock: Clock, caplog: pytest.LogCaptureFixture) -> None:
+    """The calls of the first seconds, while their code is on its way."""
+    alarms = Alarms()
+    assert names(alarms, hitting(0)) == ["hit_rate"]
+    clock.now += 6
+    assert names(alarms, hitting(90)) == []
+    assert caplog.text == ""
 
 
 def test_rules_end_at_better_values_than_they_begin() -> None:
@@ -129,11 +156,15 @@ def test_a_storm_of_shapes_is_an_alarm_with_its_signatures() -> None:
     assert jd.stats()["alarms"] == []
 
 
-def test_alarms_are_looked_at_while_nobody_looks(caplog: pytest.LogCaptureFixture) -> None:
+def test_alarms_are_looked_at_while_nobody_looks(
+    clock: Clock, caplog: pytest.LogCaptureFixture
+) -> None:
     indicators.clear()
     with caplog.at_level(logging.WARNING, "jitdialects"):
-        indicators.now.misses = 200
-        indicators.add_run(indicators._second + 6, 0.0)
-    assert "code was ready for 0% of the hot calls" in caplog.text
+        for _ in range(3):
+            indicators.now.misses += 200
+            indicators.add_run(indicators._second + 6, 0.0)
+            clock.now += 10
+    assert caplog.text.count("code was ready for 0% of the hot calls") == 1
     indicators.clear()
     indicators.check(default_pool.statistics())

@@ -16,6 +16,7 @@ from jitdialects.runtime.cache import KernelCache
 from jitdialects.runtime.dispatch import differences
 from jitdialects.runtime.explain import misses
 from jitdialects.runtime.service import CompileService
+from jitdialects.runtime.shape_policies import Bucketed
 from jitdialects.testing.fake_compiler import FakeCompiler
 
 Point = namedtuple("Point", "x y")
@@ -93,6 +94,23 @@ def test_a_miss_is_told_in_words(
 ) -> None:
     """cases.md 115: the field that differs, by the name that the reader knows."""
     assert list(differences(kernel(entry, *guards), parse(call), (), ["x"])) == told
+
+
+def test_sizes_outside_a_class_are_told_as_such() -> None:
+    """The issue's example: bucketed code serves 33 to 64."""
+    class_of = Bucketed().class_of
+    entry = kernel("main(f32[64])")
+    assert list(differences(entry, parse("main(f32[65])"), (), ["x"], class_of)) == [
+        "dim 0 of x: 65 is outside class 33-64"
+    ]
+    assert [class_of(n) for n in (1, 2, 8, 9, 32, 33, 64, 65)] == [
+        range(1, 2),
+        *[range(2, 9)] * 2,
+        range(9, 17),
+        range(17, 33),
+        *[range(33, 65)] * 2,
+        range(65, 129),
+    ]
 
 
 def test_misses_are_grouped_by_reason() -> None:

@@ -36,7 +36,13 @@ from jitdialects.runtime.pool.layout import (
     STAMP,
     kind_of,
 )
-from jitdialects.runtime.pool.report import PoolStatistics, advice, statistics
+from jitdialects.runtime.pool.report import (
+    PoolStatistics,
+    SizeCount,
+    advice,
+    sizes,
+    statistics,
+)
 from jitdialects.runtime.pool.store import Store
 from jitdialects.runtime.pool.system import SYSTEM, Memory
 from jitdialects.runtime.pool.trim import trim
@@ -275,6 +281,11 @@ class MemoryPool(Store):
         """Sentences that say what would lessen fragmentation and was not done yet."""
         with self._lock:
             return advice(self)
+
+    def sizes(self) -> list[SizeCount]:
+        """The blocks by capacity: a map of the pool."""
+        with self._lock:
+            return sizes(self)
 
     def check(self) -> None:
         """Walk all lists and records; `PoolError` if they contradict each other. For tests."""

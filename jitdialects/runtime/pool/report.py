@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jitdialects.errors import PoolError
-from jitdialects.runtime.pool.layout import CAPACITY, REQUESTED
+from jitdialects.runtime.pool.layout import CAPACITY, EXACT, KIND, REQUESTED
 
 if TYPE_CHECKING:
     from jitdialects.runtime.pool.store import Store
@@ -84,6 +84,33 @@ def statistics(store: Store) -> PoolStatistics:
         failures=state.failures,
         trace_failures=state.trace_failures,
     )
+
+
+@dataclass(frozen=True)
+class SizeCount:
+    """Blocks of one capacity in bytes: in use (or released and waiting), and free."""
+
+    capacity: int
+    exact: bool
+    """Outside the classes."""
+    live: int
+    free: int
+
+
+def sizes(store: Store) -> list[SizeCount]:
+    """What the pool is made of, smallest blocks first, those of classes before exact ones."""
+    rows, held = store.rows(), store.held()
+    free = store.free(held)
+    keys = np.stack([rows[:, KIND] == EXACT, rows[:, CAPACITY]], axis=1)[held | free]
+    if not len(keys):
+        return []
+    found, places = np.unique(keys, axis=0, return_inverse=True)
+    counts = np.bincount(places.reshape(-1), minlength=len(found))
+    live = np.bincount(places.reshape(-1), held[held | free], minlength=len(found)).astype(int)
+    return [
+        SizeCount(int(capacity), bool(exact), int(used), int(all_ - used))
+        for (exact, capacity), all_, used in zip(found, counts, live, strict=True)
+    ]
 
 
 def waiting(store: Store) -> int:
