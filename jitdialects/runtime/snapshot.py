@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 from typing import Any, cast
 
-from jitdialects.bytecode.signature import Signature, parse
+from jitdialects.bytecode.signature import parse
 from jitdialects.config import config
 from jitdialects.runtime.alarms import RULES
 from jitdialects.runtime.cache import CacheEntry, CacheKey, default_cache

@@ -97,7 +97,7 @@ def test_strategies(shapes: str, word: str) -> None:
     words = {row["strategy"] for row in rows(snapshot(), "entries", "<lambda>(f32[")}
     assert word in words
     assert shapes != "exact" or words == {"exact"}
-    f.machines()
+    assert f.machines()  # alive up to here
 
 
 def test_a_map_of_the_pool() -> None:
