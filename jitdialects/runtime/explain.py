@@ -59,7 +59,11 @@ def _machine(vm: VM) -> Iterator[str]:
         yield from _tiers(code)
         yield from _shapes(code)
         yield from _misses(vm, code)
-        for entry in _compiled(vm, code):
+        for part in code.parts:
+            served = part.profile.served
+            yield f"  compiled by itself: @{part.function.name}, entered {served} time(s)"
+            yield from (f"  {line}" for line in (*_entries(vm, part), *_tiers(part)))
+        for entry in (e for each in (code, *code.parts) for e in _compiled(vm, each)):
             yield from _details(entry)
 
 

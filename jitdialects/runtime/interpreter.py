@@ -1,28 +1,51 @@
 """The interpreter: runs the blocks of a function over a register file, operator by operator (`tier0`).
 
-Each block is counted in the function's profile, and timed now and then. At the end of a block, blocks of dead values
+Each block is counted in the function's profile, and timed now and then. Parts of a function that are compiled by
+themselves (`units`) are entered here. At the end of a block, blocks of dead values
 become free (`MemoryPool.safe_point`). The first failing instruction in program order raises, with its location.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NoReturn, Protocol
 
 from jitdialects.bytecode.attributes import Ints
+from jitdialects.bytecode.outline import Loop
 from jitdialects.bytecode.program import Function, Instruction
 from jitdialects.errors import DTypeError, Error, PoolError, ShapeError
 from jitdialects.runtime.pool import MemoryPool
 from jitdialects.runtime.profile import TIMED_EVERY, TIMED_FIRST, Profile
-from jitdialects.runtime.tier0 import Site
+from jitdialects.runtime.units import Step, Stretch, Unit, Units
 from jitdialects.runtime.values import Value, as_integer, dtype_of, shape_of
+
+
+CLOCK_EVERY = 8
+"""Blocks between two looks at the clock."""
+ASK_EVERY = 64
+"""Blocks between two requests for the code of a loop that is being interpreted."""
 
 
 class Machine(Protocol):
     """What an activation asks of the virtual machine."""
 
     pool: MemoryPool
+
+    @property
+    def loop_seconds(self) -> float:
+        """How long an activation runs before its loops are compiled."""
+        ...
+
+    def enter_loop(self, unit: Unit, values: Sequence[Value], ask: bool) -> Sequence[Value] | None:
+        """The results of a loop if there is code for it, which is asked for otherwise."""
+        ...
+
+    def run_stretch(
+        self, unit: Unit, values: Sequence[Value], interpret: Callable[[], Sequence[Value]]
+    ) -> Sequence[Value]:
+        """The results of a stretch, by code or by `interpret`."""
+        ...
 
     def call(self, name: str, values: Sequence[Value], depth: int) -> Sequence[Value]:
         """A call from bytecode."""
@@ -41,7 +64,12 @@ class Code(Protocol):
     @property
     def profile(self) -> Profile: ...
     @property
-    def blocks(self) -> Sequence[Sequence[Site | Instruction]]: ...
+    def blocks(self) -> Sequence[Sequence[Step]]: ...
+    @property
+    def units(self) -> Units: ...
+    def replace(self, stretch: Stretch) -> None:
+        """Halve a stretch that cannot be compiled."""
+        ...
 
 
 class Activation:
@@ -53,6 +81,9 @@ class Activation:
         self.depth = depth
         self.registers: list[Value | None] = [None] * code.function.registers
         self.results: Sequence[Value] = ()
+        self._started = time.monotonic()
+        self._entered = 0
+        self._is_long = False
 
     def run(self, values: Sequence[Value]) -> Sequence[Value]:
         """Run the function on arguments; its results."""
@@ -61,13 +92,18 @@ class Activation:
         counts = code.profile.counts
         block: int | None = 0
         while block is not None:
+            behind = self._run_loop(block) if self._looks_for_loops() else None
+            if behind is not None:
+                block = behind
+                pool.safe_point()
+                continue
             number, count = block, counts[block]
             counts[block] = count + 1
             timed = count < TIMED_FIRST or not count & TIMED_EVERY - 1
             started = time.perf_counter() if timed else 0.0
-            for step in code.blocks[block][:-1]:
+            *steps, terminator = code.blocks[block]
+            for step in steps:
                 self._step(step)
-            terminator = code.blocks[block][-1]
             assert isinstance(terminator, Instruction)
             block = self._leave(terminator)
             pool.safe_point()
@@ -75,14 +111,56 @@ class Activation:
                 code.profile.times[number].add(time.perf_counter() - started)
         return self.results
 
+    def _looks_for_loops(self) -> bool:
+        """Whether this activation has run for so long that its loops are worth compiling."""
+        self._entered += 1
+        if not self._is_long and not self._entered % CLOCK_EVERY:
+            self._is_long = time.monotonic() - self._started >= self.vm.loop_seconds
+        return self._is_long
+
+    def _run_loop(self, block: int) -> int | None:
+        """Run the loop of which `block` is the header as a unit; the block behind it, None if it was not run."""
+        unit = self.code.units.loop(block)
+        if unit is None:
+            return None
+        values = [self._value(r) for r in unit.part.inputs]
+        results = self.vm.enter_loop(unit, values, ask=not self._entered % ASK_EVERY)
+        if results is None:
+            return None
+        self._take(unit, results)
+        assert isinstance(unit.part, Loop)
+        return unit.part.exit
+
+    def _run_stretch(self, stretch: Stretch) -> None:
+        unit = stretch.unit
+
+        def interpret() -> Sequence[Value]:
+            for step in stretch.steps:
+                self._step(step)
+            return [self._value(r) for r in unit.part.outputs]
+
+        values = [self._value(r) for r in unit.part.inputs]
+        self._take(unit, self.vm.run_stretch(unit, values, interpret))
+        if unit.code.tiers.is_hopeless:
+            self.code.replace(stretch)
+
+    def _take(self, unit: Unit, results: Sequence[Value]) -> None:
+        for register, value in zip(unit.part.outputs, results, strict=True):
+            self.registers[register] = value
+        for register in unit.part.dead:
+            self.registers[register] = None
+
     def _value(self, register: int) -> Value:
         value = self.registers[register]
         assert value is not None  # the verifier proves it
         return value
 
-    def _step(self, step: Site | Instruction) -> None:
+    def _step(self, step: Step) -> None:
         if isinstance(step, Instruction):
             self._core(step)
+            return
+        if isinstance(step, Stretch):
+            self._run_stretch(step)
             return
         instruction = step.instruction
         operands = [self._value(r) for r in instruction.operands]

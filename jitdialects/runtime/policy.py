@@ -91,6 +91,8 @@ class Policy:
     `schedule`: what some loop nests shall do instead of what the compiler would choose, as
     `dialects.schedules` says; code that cannot be made so is not made, and `explain` says why.
     `tuning`: the numbers of the kind of machine; `Policy.profile("gpu")` chooses them by name.
+    `loop_seconds`: how long a call is interpreted before its loops are compiled by themselves, whatever that costs:
+    about as long as a compile takes.
     """
 
     threshold: int | None = None
@@ -98,12 +100,17 @@ class Policy:
     fuse: bool = True
     schedule: str = ""
     tuning: Tuning = TUNINGS["cpu"]
+    loop_seconds: float = 0.02
 
     def __post_init__(self) -> None:
         threshold = cast(object, self.threshold)
         if threshold is not None and not (isinstance(threshold, int) and threshold >= 1):
             raise ConfigError(f"Policy: threshold must be an int of at least 1, got {threshold!r}")
         check_shapes("Policy", self.shapes)
+        if not self.loop_seconds >= 0:
+            raise ConfigError(
+                f"Policy: loop_seconds must be 0 or more seconds, got {self.loop_seconds!r}"
+            )
         schedule = cast(object, self.schedule)
         if not isinstance(schedule, str):
             raise ConfigError(f"schedule: needs text such as 'elementwise: vector = 8', got {schedule!r}")

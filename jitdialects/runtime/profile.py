@@ -100,7 +100,7 @@ class ShapeHistory:
         times.add(seconds)
 
     def note(self, shapes: Shapes) -> None:
-        """Remember shapes whose calls compiled code serves from the first on."""
+        """Remember shapes whose calls are not interpreted here, or not timed."""
         if len(self.seen) < MAX_SHAPES:
             self.seen.setdefault(shapes, Times())
 

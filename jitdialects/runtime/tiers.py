@@ -92,6 +92,8 @@ class Tiers:
     """By signature of the code and shapes of the call."""
     compiled: dict[tuple[str, Shapes], Times] = field(default_factory=dict[tuple[str, Shapes], Times])
     """Seconds of compiled runs, likewise."""
+    is_hopeless: bool = False
+    """There were calls for which everything that the policy names was tried in vain."""
     reasons: dict[str, str] = field(default_factory=dict[str, str])
     """Why code was asked for, by signature."""
     _look_at: dict[tuple[int, Shapes], int] = field(default_factory=dict[tuple[int, Shapes], int])
@@ -133,6 +135,7 @@ class Tiers:
             self._settle(signature)
             self.profile.hot = True
             return True
+        self.is_hopeless = True
         return False
 
     def _submit(

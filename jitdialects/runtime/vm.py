@@ -6,10 +6,11 @@ its code fits are served by that from then on. Whatever is raised, machine and p
 
 from __future__ import annotations
 
+import math
 import time
 import weakref
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import cast
 
@@ -17,7 +18,8 @@ import numpy as np
 
 from jitdialects.analysis.padding import padding_of
 from jitdialects.bytecode.operators import OPERATORS
-from jitdialects.bytecode.program import Function, Instruction, Program
+from jitdialects.bytecode.outline import Loop, Part
+from jitdialects.bytecode.program import Function, Program
 from jitdialects.bytecode.signature import Signature
 from jitdialects.bytecode.verifier import verify
 from jitdialects.config import config, machine_made
@@ -27,22 +29,29 @@ from jitdialects.runtime.cache import CacheEntry, CacheKey, KernelCache
 from jitdialects.runtime.callables import Stub, StubCallable, settle, stub_of
 from jitdialects.runtime.cost_model import work_of
 from jitdialects.runtime.dispatch import class_of, type_of
-from jitdialects.runtime.interpreter import Activation
-from jitdialects.runtime.hot_shapes import ROUNDS, TRIAL_SECONDS, HotShapes, Special, Stage
+from jitdialects.runtime.hot_shapes import (
+    ROUNDS,
+    TRIAL_SECONDS,
+    HotShapes,
+    Special,
+    Stage,
+)
 from jitdialects.runtime.identity import (
     compiler_version,
     constant_order,
     feature_level,
     fingerprint,
 )
+from jitdialects.runtime.indicators import indicators
+from jitdialects.runtime.interpreter import Activation
 from jitdialects.runtime.messages import CompileReply, CompileRequest
 from jitdialects.runtime.policy import Experience, Policy, default_experience
 from jitdialects.runtime.pool import MemoryPool, default_pool
 from jitdialects.runtime.profile import MAX_SHAPES, Miss, Profile, ShapeHistory, Shapes
 from jitdialects.runtime.service import CompileService, default_service
-from jitdialects.runtime.indicators import indicators
 from jitdialects.runtime.tier0 import Site
 from jitdialects.runtime.tiers import TIMED_EVERY, TIMED_FIRST, Standing, Tiers, exact
+from jitdialects.runtime.units import Step, Stretch, Unit, Units
 from jitdialects.runtime.values import (
     Array,
     Value,
@@ -152,13 +161,17 @@ class VM:
         """Have compiled now what was used often enough, whether that pays or not; return when nothing of this
         machine's functions waits for the compiler."""
         self.compile_postponed()
-        own = {code.fingerprint for code in self.functions.values()}
+        own = {code.fingerprint for code in self._codes()}
         self.service.wait(lambda key: key.fingerprint in own)
 
     def compile_postponed(self) -> None:
         """Ask for what the policy put off because it did not pay yet."""
-        for code in self.functions.values():
+        for code in self._codes():
             code.tiers.demand(_Requests(self, code))
+
+    def _codes(self) -> list[FunctionCode]:
+        """Functions, and those parts that are compiled by themselves."""
+        return [c for code in self.functions.values() for c in (code, *code.parts)]
 
     def block_counts(self) -> list[dict[str, object]]:
         """Interpreted executions of every block; on entry blocks, `served`: compiled calls."""
@@ -296,25 +309,29 @@ class VM:
         return served[0], call.crop(served[1], self.pool)
 
     def _call(self, code: FunctionCode, values: Sequence[Value], depth: int) -> Sequence[Value]:
+        results = self._run(code, values, lambda: Activation(self, code, depth).run(values))
+        if code.tiers.is_hopeless and self.recorder is None:
+            code.cut()
+        return results
+
+    def _run(
+        self, code: FunctionCode, values: Sequence[Value], interpret: Callable[[], Sequence[Value]]
+    ) -> Sequence[Value]:
+        """A function or a part of one, on the tier where it stands."""
         served = self._run_compiled(code, values)
         if served is not None:
-            pairs = zip(served[0].results, served[1], strict=True)
-            return [array.item() if fact.dtype.weak else array for fact, array in pairs]
+            return _as_values(*served)
         history, shapes = code.history(values), tuple(map(shape_of, values))
         if self._recall(code, history, shapes):
-            return self._call(code, values, depth)
+            return self._run(code, values, interpret)
         was_hot = code.profile.hot
         if was_hot:
-            history.add_miss(shapes)
-            code.profile.missed += 1
-            code.profile.last_miss = Miss.of(history.types, values)
-            indicators.now.misses += 1
-            self.service.cache.misses += 1
+            self._miss(code, values)
             if code.tiers.is_time(history, shapes):
                 code.tiers.ask(history, shapes, _Requests(self, code))
         before = None if self.recorder is None else list(code.profile.counts)
         started = time.perf_counter()
-        results = Activation(self, code, depth).run(values)
+        results = interpret()
         seconds = time.perf_counter() - started
         history.add(shapes, seconds)
         if before is not None:
@@ -322,6 +339,48 @@ class VM:
         if not was_hot and code.tiers.is_time(history, shapes):
             code.tiers.ask(history, shapes, _Requests(self, code))
         return results
+
+    def _miss(self, code: FunctionCode, values: Sequence[Value]) -> None:
+        history = code.history(values)
+        history.add_miss(tuple(map(shape_of, values)))
+        code.profile.missed += 1
+        code.profile.last_miss = Miss.of(history.types, values)
+        indicators.now.misses += 1
+        self.service.cache.misses += 1
+
+    # ---- parts of functions ---------------------------------------------------------------------
+
+    @property
+    def loop_seconds(self) -> float:
+        """How long an activation runs before its loops are compiled. A recorder sees whole calls only."""
+        return self.policy.loop_seconds if self.recorder is None else math.inf
+
+    def enter_loop(self, unit: Unit, values: Sequence[Value], ask: bool) -> Sequence[Value] | None:
+        """The results of a loop if there is code for it; else that is asked for if `ask` says so."""
+        code = unit.code
+        if code.entries or code.version != self.service.cache.version:
+            served = self._run_compiled(code, values)
+            if served is not None:
+                return _as_values(*served)
+        if ask:
+            code.profile.counts[0] += 1
+            history, shapes = code.history(values), tuple(map(shape_of, values))
+            history.note(shapes)
+            if code.profile.hot:
+                self._miss(code, values)
+            code.tiers.ask(history, shapes, _Requests(self, code))
+        return None
+
+    def run_stretch(
+        self, unit: Unit, values: Sequence[Value], interpret: Callable[[], Sequence[Value]]
+    ) -> Sequence[Value]:
+        """The results of a stretch of a block, by its code or by `interpret`."""
+
+        def counted() -> Sequence[Value]:
+            unit.code.profile.counts[0] += 1
+            return interpret()
+
+        return self._run(unit.code, values, counted)
 
     def _refresh(self, code: FunctionCode) -> None:
         for entry in code.refresh(self.service.cache):
@@ -371,7 +430,7 @@ class VM:
         code.looked[at] = now
         key = self.key(code, exact(code.function.name, history, shapes))
         found = cache.recall(
-            key, self.program.constants, code.constant_order, general=self.policy.is_general
+            key, code.program.constants, code.constant_order, general=self.policy.is_general
         )
         if not found:
             return False
@@ -391,6 +450,12 @@ class VM:
             self.policy.fuse,
             self.policy.schedule,
         )
+
+
+def _as_values(reply: CompileReply, results: Sequence[Array]) -> Sequence[Value]:
+    """What compiled code returned, as the interpreter would have computed it."""
+    pairs = zip(reply.results, results, strict=True)
+    return [array.item() if fact.dtype.weak else array for fact, array in pairs]
 
 
 def compile_seconds(reply: CompileReply) -> float:
@@ -444,10 +509,10 @@ class _Requests:
         vm, code = self.vm, self.code
         key = vm.key(code, signature)
         code.keys[key] = None
-        request = partial(_request_bytes, vm.program, code.function.name, key)
+        request = partial(_request_bytes, code.program, code.function.name, key)
         saving = partial(vm.policy.saving, code.profile)
         vm.service.submit(
-            key, request, vm.program.constants, saving, owner=vm, order=code.constant_order
+            key, request, code.program.constants, saving, owner=vm, order=code.constant_order
         )
         before = history.asked
         if before is not None and before != signature and signature.covers(before):
@@ -501,7 +566,7 @@ class FunctionCode:
         products: bool,
     ) -> None:
         self.function = function
-        self._program = program
+        self.program = program
         self.profile = Profile([0] * len(function.blocks))
         works = [work_of(program, [block]) for block in function.blocks]
         self.tiers = Tiers(
@@ -513,7 +578,9 @@ class FunctionCode:
             experience,
             partial(padding_of, program),
         )
-        self.blocks: list[list[Site | Instruction]] = [
+        self.units = Units(program, function, partial(_code_of_part, policy, experience))
+        self._is_cut = False
+        self.blocks: list[list[Step]] = [
             [Site(i) if i.opcode in OPERATORS else i for i in block.instructions]
             for block in function.blocks
         ]
@@ -537,12 +604,32 @@ class FunctionCode:
     @cached_property
     def fingerprint(self) -> str:
         """Of this function and of what it calls."""
-        return fingerprint(self._program, self.function.name)
+        return fingerprint(self.program, self.function.name)
+
+    @property
+    def parts(self) -> list[FunctionCode]:
+        """Its units, as functions."""
+        return [unit.code for unit in (*self.units.loops, *self.units.stretches)]
+
+    def cut(self) -> None:
+        """Make stretches of the blocks units of their own, once."""
+        if not self._is_cut:
+            self._is_cut = True
+            self.blocks = [self.units.cut(n, steps) for n, steps in enumerate(self.blocks)]
+
+    def replace(self, stretch: Stretch) -> None:
+        """Halve a stretch, unless another thread did."""
+        steps = self.blocks[stretch.block]
+        for at, step in enumerate(steps):
+            if step is stretch:
+                halves = self.units.halve(stretch)
+                self.blocks[stretch.block] = [*steps[:at], *halves, *steps[at + 1 :]]
+                return
 
     @cached_property
     def constant_order(self) -> tuple[int, ...]:
         """The numbers of its constants, as files with its code count them."""
-        return constant_order(self._program, self.function.name)
+        return constant_order(self.program, self.function.name)
 
     def refresh(self, cache: KernelCache) -> list[CacheEntry]:
         """Look up what was asked for in a cache that has changed; the entries that are new."""
@@ -575,6 +662,14 @@ class FunctionCode:
         if found is None:
             found = histories[key] = ShapeHistory(tuple(map(type_of, values)))
         return found
+
+
+def _code_of_part(policy: Policy, experience: Experience, part: Part) -> FunctionCode:
+    """A unit as a function. A loop has run for long when it is asked for: no second question."""
+    if isinstance(part, Loop):
+        policy = replace(policy, threshold=1)
+    products = _has_products(part.program)
+    return FunctionCode(part.program, part.function, policy, experience, products)
 
 
 _machines: weakref.WeakSet[VM] = weakref.WeakSet()
