@@ -11,9 +11,10 @@ from jitdialects.errors import ArgumentError
 from jitdialects.runtime.cache import CacheEntry
 from jitdialects.runtime.dispatch import differences
 from jitdialects.runtime.dump import folder_of
+from jitdialects.runtime.function_code import FunctionCode
 from jitdialects.runtime.indicators import indicators
 from jitdialects.runtime.tiers import exact
-from jitdialects.runtime.vm import VM, FunctionCode, machines
+from jitdialects.runtime.vm import VM, machines
 
 STAGES_SHOWN = 4
 _SOURCES = {"compiler": "the compiler", "disk": "disk", "shared": "shared storage"}

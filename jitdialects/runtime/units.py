@@ -21,7 +21,7 @@ from jitdialects.bytecode.program import Function, Instruction, Program
 from jitdialects.runtime.tier0 import Site
 
 if TYPE_CHECKING:
-    from jitdialects.runtime.vm import FunctionCode
+    from jitdialects.runtime.function_code import FunctionCode
 
 FEWEST_OPERATORS = 2
 """Of a stretch: for one alone, the interpreter has a kernel."""
