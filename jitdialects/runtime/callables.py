@@ -30,8 +30,10 @@ from jitdialects.runtime.engines import LoadedLibrary
 from jitdialects.runtime.engines.choice import shared_engine
 from jitdialects.runtime.messages import CompileReply
 from jitdialects.runtime.native import objects
-from jitdialects.runtime.native.call_stub import ENVIRONMENT, RING, SAMPLE, StateLayout
+from jitdialects.runtime.native.call_stub import RING, SAMPLE, StateLayout
+from jitdialects.runtime.native.stub_text import ENVIRONMENT
 from jitdialects.runtime.pool import MemoryPool, default_pool
+from jitdialects.runtime.pool.shelf import Functions
 from jitdialects.runtime.indicators import indicators
 from jitdialects.runtime.totals import Totals
 from jitdialects.runtime.values import Array
@@ -41,6 +43,7 @@ LEAST_PERIOD, MOST_PERIOD = 16, 4096
 """Calls of general code between two that Python sees."""
 SAMPLE_SECONDS, SAMPLE_SHARE = 12e-6, 0.01
 """What a sample costs, and what samples may cost."""
+LEASE_BYTES = objects.HEAD + 16
 LARGEST_ARENA = 1 << 28
 """Bytes of temporaries that are kept between calls; who needs more goes through Python."""
 _HAVE_VECTORCALL, _METHOD_DESCRIPTOR = 1 << 11, 1 << 17
@@ -51,6 +54,59 @@ _WANTED, _BYTES = ENVIRONMENT.index("arena_wanted"), ENVIRONMENT.index("arena_by
 
 def _address(function: str) -> int:
     return ctypes.cast(getattr(ctypes.pythonapi, function), ctypes.c_void_p).value or 0
+
+
+# ---- types of machine code ---------------------------------------------------------------------
+
+
+class _Member(ctypes.Structure):
+    _fields_ = [
+        ("name", ctypes.c_char_p),
+        ("type", ctypes.c_int),
+        ("offset", ctypes.c_ssize_t),
+        ("flags", ctypes.c_int),
+        ("doc", ctypes.c_char_p),
+    ]
+
+
+class _TypeSlot(ctypes.Structure):
+    _fields_ = [("slot", ctypes.c_int), ("value", ctypes.c_void_p)]
+
+
+class _TypeSpec(ctypes.Structure):
+    _fields_ = [
+        ("name", ctypes.c_char_p),
+        ("basic_size", ctypes.c_int),
+        ("item_size", ctypes.c_int),
+        ("flags", ctypes.c_uint),
+        ("slots", ctypes.POINTER(_TypeSlot)),
+    ]
+
+
+_SSIZE, _READ_ONLY = 19, 1
+_DEFAULT_TYPE, _BASE_TYPE, _NO_INSTANCES = 0, 1 << 10, 1 << 7
+_SLOT_NEW, _SLOT_MEMBERS, _SLOT_CALL, _SLOT_DEALLOCATE = 65, 72, 50, 52
+_kept: list[object] = []
+"""What CPython keeps pointers to."""
+
+
+def _make_type(name: bytes, size: int, flags: int, slots: dict[int, int]) -> type:
+    """A type whose instances have `size` bytes (`PyType_FromSpec`)."""
+    pairs = [_TypeSlot(slot, value) for slot, value in slots.items()]
+    table = (_TypeSlot * (len(slots) + 1))(*pairs)
+    spec = _TypeSpec(name, size, 0, _DEFAULT_TYPE | flags, table)
+    _kept.extend((table, spec))
+    make = ctypes.pythonapi.PyType_FromSpec
+    make.restype, make.argtypes = ctypes.py_object, [ctypes.POINTER(_TypeSpec)]
+    made = cast(type, make(ctypes.byref(spec)))
+    _kept.append(made)
+    return made
+
+
+def _lease_type(goes: int) -> type:
+    """The base of arrays that machine code makes; `goes` is called for an instance that nobody holds."""
+    name = b"jitdialects.runtime.callables.NativeLease"
+    return _make_type(name, LEASE_BYTES, _NO_INSTANCES, {_SLOT_DEALLOCATE: goes})
 
 
 # ---- the environment ---------------------------------------------------------------------------
@@ -78,6 +134,9 @@ class _Environment:
             "clear": _address("PyErr_Clear"),
             "release_gil": _address("PyEval_SaveThread"),
             "take_gil": _address("PyEval_RestoreThread"),
+            "allocate": _address("PyObject_Malloc"),
+            "free": _address("PyObject_Free"),
+            "incref": _address("Py_IncRef"),
         }
         for name, value in values.items():
             self.set(name, value)
@@ -149,6 +208,7 @@ class Stub:
         words[layout.CONTEXT] = threads.context() if reply.parallel else 0
         words[layout.TUPLE] = int(self.as_tuple)
         words[layout.TICK] = words[layout.PERIOD] = LEAST_PERIOD
+        words[layout.SHELF] = self.pool.shelf.address
         words[layout.FIXED : layout.FIXED + len(slots)] = slots
         for number, result in enumerate(reply.results):
             allocate = _allocator(self.pool, result.dtype.numpy)
@@ -218,7 +278,9 @@ def _allocator(pool: MemoryPool, dtype: np.dtype[Any]) -> Callable[..., Array]:
         total = item
         for size in sizes:
             total *= size
-        return pool.array(sizes, dtype, total)
+        array = pool.array(sizes, dtype, total)
+        pool.stock(total)
+        return array
 
     return allocate
 
@@ -244,6 +306,8 @@ class _Natives:
         self.library: LoadedLibrary | None = None
         self._lock = threading.Lock()
         self.clock: _Clock | None = None
+        self.functions: Functions | None = None
+        """How arrays are made in machine code; None where NumPy's table is not the known one."""
 
     def load(self, data: bytes) -> LoadedLibrary:
         """The library in `data`, or the one that is there."""
@@ -251,7 +315,13 @@ class _Natives:
             if self.library is None:
                 self.library = shared_engine().load(data, "vectorcall")
                 self.clock = _Clock(self.library)
+                self.functions = _array_functions(self.library)
             return self.library
+
+    def connect(self, pool: MemoryPool) -> None:
+        """Let machine code make arrays in blocks of `pool`."""
+        if self.functions is not None:
+            pool.shelf.connect(self.functions)
 
     def seconds(self, cycles: int) -> float:
         """What `cycles` of a stub's clock are."""
@@ -260,6 +330,19 @@ class _Natives:
     def after_fork(self) -> None:
         """Another thread of the parent may have held the lock."""
         self._lock = threading.Lock()
+
+
+def _array_functions(library: LoadedLibrary) -> Functions | None:
+    here = environment()
+    here.set("new_array", library.address("jd_new_array"))
+    functions = objects.array_functions()
+    if functions is None:
+        return None
+    lease = _lease_type(library.address("jd_lease_goes"))
+    for name, address in zip(("new_from_descriptor", "set_base"), functions, strict=True):
+        here.set(name, address)
+    here.set("lease", id(lease))
+    return Functions(here.address, library.address("jd_shelve"), library.address("jd_unshelve"))
 
 
 _natives = _Natives()
@@ -281,56 +364,17 @@ class PlainCallable:
         """Nothing to do."""
 
 
-class _Member(ctypes.Structure):
-    _fields_ = [
-        ("name", ctypes.c_char_p),
-        ("type", ctypes.c_int),
-        ("offset", ctypes.c_ssize_t),
-        ("flags", ctypes.c_int),
-        ("doc", ctypes.c_char_p),
-    ]
-
-
-class _TypeSlot(ctypes.Structure):
-    _fields_ = [("slot", ctypes.c_int), ("value", ctypes.c_void_p)]
-
-
-class _TypeSpec(ctypes.Structure):
-    _fields_ = [
-        ("name", ctypes.c_char_p),
-        ("basic_size", ctypes.c_int),
-        ("item_size", ctypes.c_int),
-        ("flags", ctypes.c_uint),
-        ("slots", ctypes.POINTER(_TypeSlot)),
-    ]
-
-
-_SSIZE, _READ_ONLY = 19, 1
-_DEFAULT_TYPE, _BASE_TYPE = 0, 1 << 10
-_SLOT_NEW, _SLOT_MEMBERS, _SLOT_CALL = 65, 72, 50
-_kept: list[object] = []
-"""What CPython keeps pointers to."""
-
-
 def _native_type() -> type:
-    """A type with room for a vectorcall function and a table (`PyType_FromSpec`)."""
+    """A type with room for a vectorcall function and a table."""
     members = (_Member * 2)(_Member(b"__vectorcalloffset__", _SSIZE, _VECTORCALL_AT, _READ_ONLY))
-    slots = (_TypeSlot * 4)(
-        _TypeSlot(_SLOT_CALL, _address("PyVectorcall_Call")),
-        _TypeSlot(_SLOT_MEMBERS, ctypes.addressof(members)),
-        _TypeSlot(_SLOT_NEW, _address("PyType_GenericNew")),
-    )
-    spec = _TypeSpec(
-        b"jitdialects.runtime.callables.Native",
-        _BASIC_SIZE,
-        0,
-        _DEFAULT_TYPE | _BASE_TYPE | _HAVE_VECTORCALL,
-        slots,
-    )
-    _kept.extend((members, slots, spec))
-    make = ctypes.pythonapi.PyType_FromSpec
-    make.restype, make.argtypes = ctypes.py_object, [ctypes.POINTER(_TypeSpec)]
-    return cast(type, make(ctypes.byref(spec)))
+    _kept.append(members)
+    slots = {
+        _SLOT_CALL: _address("PyVectorcall_Call"),
+        _SLOT_MEMBERS: ctypes.addressof(members),
+        _SLOT_NEW: _address("PyType_GenericNew"),
+    }
+    flags = _BASE_TYPE | _HAVE_VECTORCALL
+    return _make_type(b"jitdialects.runtime.callables.Native", _BASIC_SIZE, flags, slots)
 
 
 def _native_callable() -> type:
@@ -425,6 +469,8 @@ def _serve(target: Any, stubs: Stubs, shapes: Sequence[CallShape], cache: Kernel
             return
         library = _natives.load(first.reply.natives["vectorcall"])
         table = _table_of(target, library)
+    for pool in {stub.pool for group in stubs.values() for stub in group}:
+        _natives.connect(pool)
     cache.users.add(table)
     table.replace(stubs, shapes)
 

@@ -110,13 +110,7 @@ class Indicators:
     def _gather(self, into: Totals) -> None:
         for source in self.sources:
             source(into)
-        state = default_pool.state
-        found = (
-            state.requests,
-            state.fresh_requests,
-            state.requested_bytes,
-            state.fresh_bytes,
-        )
+        found = default_pool.counts()
         for name, value, before in zip(_POOL, found, self._pool, strict=True):
             setattr(into, name, getattr(into, name) + value - before)
         self._pool = found

@@ -17,39 +17,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import reduce
 
 from jitdialects.bytecode import dims
-from jitdialects.bytecode.dims import Apply, Atom, Dim, Shape, Symbol
+from jitdialects.bytecode.dims import Dim, Shape, Symbol
 from jitdialects.bytecode.signature import ArgumentType, Signature
 from jitdialects.runtime.messages import CompileReply, TensorFact
 from jitdialects.runtime.native import objects
+from jitdialects.runtime.native.stub_text import ENVIRONMENT, StubText
 
 ENTRY = "jd_stub"
 REFUSED = 1
 """Given for a call that went wrong after it began. Unlike after null, the GIL may have been let go."""
-ENVIRONMENT = (
-    "busy",  # calls that this process must not take: a capture is running
-    "array",  # types
-    "float",
-    "int",
-    "true",
-    "false",
-    "as_integer",  # PyLong_AsLongLongAndOverflow
-    "from_integer",  # PyLong_FromLongLong
-    "call",  # PyObject_Vectorcall
-    "decref",  # Py_DecRef
-    "tuple",  # PyTuple_New
-    "set_item",  # PyTuple_SetItem
-    "clear",  # PyErr_Clear
-    "release_gil",  # PyEval_SaveThread
-    "take_gil",  # PyEval_RestoreThread
-    "arena",  # scratch memory for temporaries
-    "arena_bytes",
-    "arena_busy",
-    "arena_wanted",  # the most that a call asked for in vain
-)
-"""Words of the environment, in order."""
 RING = 4
 """Results kept per result; a power of two."""
 KEEP_BYTES = 1 << 20
@@ -70,14 +48,14 @@ _SLOT = 2
 class StateLayout:
     """Words of a state: environment, context of the kernel ABI, calls served, cycles of sampled calls, calls in
     flight without the GIL, whether results come in a tuple, calls until one goes through Python as a sample (of
-    code with symbols only), calls between such; then the words of constants; then per result its
+    code with symbols only), calls between such, the shelf of their pool; then the words of constants; then per result its
     allocator, its dtype object, the next place in its ring, and the ring."""
 
     constants: int
     results: int
 
-    ENV, CONTEXT, CALLS, CYCLES, IN_FLIGHT, TUPLE, TICK, PERIOD = range(8)
-    FIXED = 8
+    ENV, CONTEXT, CALLS, CYCLES, IN_FLIGHT, TUPLE, TICK, PERIOD, SHELF = range(9)
+    FIXED = 9
     PER_RESULT = 3 + RING * _SLOT
 
     def result(self, number: int) -> int:
@@ -97,100 +75,19 @@ def stub_text(signature: Signature, reply: CompileReply, constants: Sequence[int
     return stub.text()
 
 
-class _Stub:
-    """Writes one stub. Methods that give a value give its name in the text."""
+class _Stub(StubText):
+    """Writes one stub."""
 
     def __init__(self, signature: Signature, reply: CompileReply, layout: StateLayout) -> None:
+        super().__init__()
         self.signature = signature
         self.reply = reply
         self.layout = layout
-        self.lines: list[str] = []
-        self.known: dict[Dim | Atom, str] = {}
         self.slots: list[str] = []
         self.bytes: list[str] = []
         """Bytes that arguments and results take."""
         self.made: list[str] = []
         self.allocas: list[str] = []
-        self._names = 0
-
-    # ---- text
-
-    def emit(self, text: str) -> None:
-        self.lines.append(f"  {text}")
-
-    def name(self) -> str:
-        self._names += 1
-        return f"%v{self._names}"
-
-    def value(self, text: str) -> str:
-        """A new value with this definition."""
-        name = self.name()
-        self.emit(f"{name} = {text}")
-        return name
-
-    def label(self, label: str) -> None:
-        self.lines.append(f"{label}:")
-
-    def need(self, condition: str, otherwise: str = "miss") -> None:
-        """Go on where `condition`, an i1, holds."""
-        following = f"c{self.name()[2:]}"
-        self.emit(f"br i1 {condition}, label %{following}, label %{otherwise}, !prof !0")
-        self.label(following)
-
-    def load(self, type: str, base: str, offset: int) -> str:
-        at = base if not offset else self.value(f"getelementptr i8, ptr {base}, i64 {offset}")
-        return self.value(f"load {type}, ptr {at}")
-
-    def store(self, type: str, value: str, base: str, offset: int) -> None:
-        at = base if not offset else self.value(f"getelementptr i8, ptr {base}, i64 {offset}")
-        self.emit(f"store {type} {value}, ptr {at}")
-
-    def environment(self, name: str, type: str = "ptr") -> str:
-        return self.load(type, "%env", 8 * ENVIRONMENT.index(name))
-
-    # ---- sizes
-
-    def size(self, size: Dim) -> str:
-        """The value of an expression."""
-        if isinstance(size, int):
-            return str(size)
-        if size not in self.known:
-            total = str(size.constant)
-            for atom, coefficient in size.terms:
-                term = self._atom(atom)
-                if coefficient != 1:
-                    term = self.value(f"mul i64 {term}, {coefficient}")
-                total = term if total == "0" else self.value(f"add i64 {total}, {term}")
-            self.known[size] = total
-        return self.known[size]
-
-    def _atom(self, atom: Atom) -> str:
-        if atom not in self.known:
-            assert isinstance(atom, Apply)  # symbols are bound by the arguments
-            left, right = map(self.size, atom.arguments)
-            self.known[atom] = self._apply(atom.function, left, right)
-        return self.known[atom]
-
-    def _apply(self, function: str, left: str, right: str) -> str:
-        match function:
-            case "mul":
-                return self.value(f"mul i64 {left}, {right}")
-            case "min" | "max":
-                return self.value(f"call i64 @llvm.s{function}.i64(i64 {left}, i64 {right})")
-            case "wrap":
-                negative = self.value(f"icmp slt i64 {left}, 0")
-                wrapped = self.value(f"add i64 {left}, {right}")
-                return self.value(f"select i1 {negative}, i64 {wrapped}, i64 {left}")
-            case _:  # floordiv; guards keep the divisor positive, of which nothing is known yet
-                divisor = self.value(f"call i64 @llvm.smax.i64(i64 {right}, i64 1)")
-                quotient = self.value(f"sdiv i64 {left}, {divisor}")
-                rest = self.value(f"srem i64 {left}, {divisor}")
-                below = self.value(f"icmp slt i64 {rest}, 0")
-                step = self.value(f"sext i1 {below} to i64")
-                return self.value(f"add i64 {quotient}, {step}")
-
-    def product(self, sizes: Shape) -> Dim:
-        return reduce(dims.mul, sizes, 1)
 
     # ---- arguments
 
@@ -414,9 +311,25 @@ class _Stub:
         return self.value(f"select i1 {either}, i32 {both}, i32 {_BASE_FLAGS}")
 
     def _allocate(self, tag: str, at: int, result: TensorFact, bytes: str) -> None:
-        """Ask the allocator, and keep what it gives in the ring in place of what is there."""
+        """Ask the pool's shelf, then the allocator, and keep what comes in the ring in place of what is there."""
         rank = len(result.shape)
+        self.allocas.append(f"%{tag}.dims = alloca [{rank + 1} x i64]")
         self.allocas.append(f"%{tag}.sizes = alloca [{rank + 1} x ptr]")
+        for axis, size in enumerate(result.shape):
+            self.store("i64", self.size(size), f"%{tag}.dims", 8 * axis)
+        shelf = self.load("ptr", "%state", 8 * self.layout.SHELF)
+        dtype = self.load("ptr", "%state", at + 8)
+        new = self.environment("new_array")
+        self.emit(
+            f"%{tag}.shelved = call ptr {new}(ptr {shelf}, i64 {bytes}, ptr {dtype}, i32 {rank}, "
+            f"ptr %{tag}.dims)"
+        )
+        self.emit(f"%{tag}.some = icmp ne ptr %{tag}.shelved, null")
+        self.emit(f"br label %{tag}.look")
+        self.label(f"{tag}.look")
+        self.emit(f"br i1 %{tag}.some, label %{tag}.made, label %{tag}.ask")
+        self.label(f"{tag}.ask")
+        self.emit(f"call void {self.environment('clear')}()")
         make, drop = self.environment("from_integer"), self.environment("decref")
         numbers: list[str] = []
         for axis, size in enumerate(result.shape):
@@ -428,12 +341,20 @@ class _Stub:
         call = self.environment("call")
         self._fly(1)  # Python may let other threads run
         self.emit(
-            f"%{tag}.new = call ptr {call}(ptr {allocator}, ptr %{tag}.sizes, i64 {rank}, ptr null)"
+            f"%{tag}.asked = call ptr {call}(ptr {allocator}, ptr %{tag}.sizes, i64 {rank}, ptr null)"
         )
         self._fly(-1)
         for number in numbers:
             self.emit(f"call void {drop}(ptr {number})")
-        self.need(self.value(f"icmp ne ptr %{tag}.new, null"), "refused")
+        self.need(self.value(f"icmp ne ptr %{tag}.asked, null"), "refused")
+        self.emit(f"br label %{tag}.given")
+        self.label(f"{tag}.given")
+        self.emit(f"br label %{tag}.made")
+        self.label(f"{tag}.made")
+        self.emit(
+            f"%{tag}.new = phi ptr [%{tag}.shelved, %{tag}.look], [%{tag}.asked, %{tag}.given]"
+        )
+        drop = self.environment("decref")
         few = self.value(f"icmp ule i64 {bytes}, {KEEP_BYTES}")
         self.emit(f"br i1 {few}, label %{tag}.keep, label %{tag}.kept")
         self.label(f"{tag}.keep")

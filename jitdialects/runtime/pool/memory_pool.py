@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
 import gc
 import os
 import sys
@@ -43,6 +44,7 @@ from jitdialects.runtime.pool.report import (
     sizes,
     statistics,
 )
+from jitdialects.runtime.pool.shelf import SHELVED, stock_of
 from jitdialects.runtime.pool.store import Store
 from jitdialects.runtime.pool.system import SYSTEM, Memory
 from jitdialects.runtime.pool.trim import trim
@@ -100,6 +102,7 @@ class MemoryPool(Store):
     @classes.setter
     def classes(self, classes: str) -> None:
         self.state.coarse = _is_coarse(classes)
+        self.shelf.choose_classes(_is_coarse(classes))
 
     @property
     def debug(self) -> bool:
@@ -122,6 +125,8 @@ class MemoryPool(Store):
         self.stop_recording()
         recorder = Recorder(Path(path))
         with self._lock:
+            self.shelf.watch(True)
+            self.clear_shelf()
             for block in np.flatnonzero(self.held()).tolist():
                 recorder.add(f"+{block} {self.table[block * RECORD_WORDS + REQUESTED]}")
             self.recorder = recorder
@@ -142,6 +147,7 @@ class MemoryPool(Store):
         watched = self.ledger is not None or self.recorder is not None
         pool: Any = self
         pool.__class__ = WatchedPool if watched else MemoryPool
+        self.shelf.watch(watched)
 
     def leaks(self) -> list[Leak]:
         """The blocks that are live, largest first; with their owners if they were given out in debug mode."""
@@ -149,7 +155,9 @@ class MemoryPool(Store):
 
         with self._lock:
             entries = self.ledger.entries if self.ledger is not None else {}
-            live = set(np.flatnonzero(self.rows()[:, COUNT]).tolist()) - set(self.mailbox)
+            counts = self.rows()[:, COUNT]
+            is_live = (counts > 0) & (counts != SHELVED)
+            live = set(np.flatnonzero(is_live).tolist()) - set(self.mailbox)
             found: list[Leak] = []
             for block in live:
                 entry, size = entries.get(block), self.table[block * RECORD_WORDS + REQUESTED]
@@ -171,7 +179,7 @@ class MemoryPool(Store):
             elif block := head[kind]:
                 head[kind] = table[block * RECORD_WORDS + NEXT]
             else:
-                block = self.fresh(kind, size)
+                block = self.take_from_shelf(kind, size) or self.fresh(kind, size)
             at = block * RECORD_WORDS
             table[at + COUNT] = 1
             table[at + REQUESTED] = size
@@ -223,7 +231,7 @@ class MemoryPool(Store):
 
     def safe_point(self) -> None:
         """Nothing computes with released blocks any more: make them available."""
-        if self.mailbox or self.head[DEFERRED]:
+        if self.mailbox or self.head[DEFERRED] or self.shelf.was_closed:
             with self._lock:
                 self._drain()
 
@@ -231,6 +239,9 @@ class MemoryPool(Store):
         head, table, mailbox = self.head, self.table, self.mailbox
         while mailbox:
             self._recycle(mailbox.popleft())
+        if self.shelf.was_closed:
+            while block := self.shelf.take_left():
+                self._recycle(block)
         block = head[DEFERRED]
         head[DEFERRED] = 0
         while block:
@@ -266,6 +277,25 @@ class MemoryPool(Store):
             return np.ndarray(shape, dtype, buffer)
         except ValueError:  # sizes that overflow beside a size of 0; the lease gives the block back
             raise PoolError(f"MemoryPool: no array can have the shape {tuple(shape)}") from None
+
+    def stock(self, size: int) -> None:
+        """Put blocks for requests of `size` bytes where machine code finds them; fewer near a limit."""
+        if self.shelf.is_open:
+            with self._lock, contextlib.suppress(PoolError):
+                kind = kind_of(size, self.head[COARSE])
+                for _ in range(stock_of(kind)):
+                    self.put_on_shelf(kind, size)
+
+    def counts(self) -> tuple[int, int, int, int]:
+        """Requests, those of them served from memory that was new, and the bytes of both."""
+        state = self.state
+        requests, bytes, fresh, fresh_bytes = self.shelf.counts()
+        return (
+            state.requests + requests,
+            state.fresh_requests + fresh,
+            state.requested_bytes + bytes,
+            state.fresh_bytes + fresh_bytes,
+        )
 
     def trim(self) -> int:
         """Give everything back to the system that no live or deferred block needs; the bytes that were."""

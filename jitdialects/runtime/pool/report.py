@@ -64,14 +64,15 @@ class PoolStatistics:
 
 def statistics(store: Store) -> PoolStatistics:
     """Counters since the pool was made, and its present state."""
-    state, rows, held = store.state, store.rows(), store.held()
+    state, rows, held = store.state, store.rows(), store.taken()
     free = rows[store.free(held), CAPACITY]
+    requests, requested_bytes, fresh, fresh_bytes = store.shelf.counts()
     live_bytes = int(rows[held, REQUESTED].sum())
     return PoolStatistics(
-        requests=state.requests,
-        reused_requests=state.requests - state.fresh_requests,
-        requested_bytes=state.requested_bytes,
-        reused_bytes=state.requested_bytes - state.fresh_bytes,
+        requests=state.requests + requests,
+        reused_requests=state.requests + requests - state.fresh_requests - fresh,
+        requested_bytes=state.requested_bytes + requested_bytes,
+        reused_bytes=state.requested_bytes + requested_bytes - state.fresh_bytes - fresh_bytes,
         live_blocks=int(held.sum()),
         live_bytes=live_bytes,
         reserved_bytes=state.reserved_bytes,
@@ -99,7 +100,7 @@ class SizeCount:
 
 def sizes(store: Store) -> list[SizeCount]:
     """What the pool is made of, smallest blocks first, those of classes before exact ones."""
-    rows, held = store.rows(), store.held()
+    rows, held = store.rows(), store.taken()
     free = store.free(held)
     keys = np.stack([rows[:, KIND] == EXACT, rows[:, CAPACITY]], axis=1)[held | free]
     if not len(keys):
@@ -121,7 +122,7 @@ def waiting(store: Store) -> int:
 def exhausted(store: Store, size: int, where: str) -> PoolError:
     """The error of a request for `size` bytes that cannot be served: what there is, and what would help
     that was not done yet."""
-    state, rows, held = store.state, store.rows(), store.held()
+    state, rows, held = store.state, store.rows(), store.taken()
     free = rows[store.free(held), CAPACITY]
     help = ["release arrays"]
     if late := waiting(store):
@@ -148,7 +149,7 @@ def advice(store: Store) -> list[str]:
     little = max(LITTLE, found.reserved_bytes // 4)
     if found.free_bytes < little or found.fragmentation >= FRAGMENTED:
         return []
-    sizes = np.unique(store.rows()[store.free(store.held()), CAPACITY]).size
+    sizes = np.unique(store.rows()[store.free(store.taken()), CAPACITY]).size
     out = [f"trim() gives back most of the {found.free_bytes} bytes that lie free"]
     if found.deferred_blocks:
         out.append(f"safe_point() recycles {found.deferred_blocks} released block(s)")

@@ -42,6 +42,7 @@ from jitdialects.runtime.pool.layout import (
     SLAB_SHARE,
     SMALLEST,
     SPAN,
+    STAMP,
     UNUSED,
     PoolState,
     exact_bin,
@@ -50,6 +51,7 @@ from jitdialects.runtime.pool.layout import (
     size_class,
 )
 from jitdialects.runtime.pool.report import exhausted
+from jitdialects.runtime.pool.shelf import SHELVED, Shelf
 from jitdialects.runtime.pool.system import MAP_FLAGS, MAP_NORESERVE, Memory
 from jitdialects.runtime.pool.trim import look, trim
 
@@ -72,9 +74,43 @@ class Store:
         self.state.limit = limit or 0
         self.state.coarse = int(coarse)
         self.memory = memory
+        table = ctypes.addressof(ctypes.c_uint64.from_buffer(self._native, head))
+        self.shelf = Shelf(self, table, coarse)
         self.mailbox: deque[int] = deque()
         """Blocks that destructors gave back, which run anywhere, also inside the lock."""
         weakref.finalize(self, _unmap_all, self.table, self.state, memory).atexit = False
+
+    # ---- blocks of machine code ----------------------------------------------------------------
+
+    def put_on_shelf(self, kind: int, size: int) -> None:
+        """A block of a class, for requests of about `size` bytes, where machine code finds it."""
+        state, head, block = self.state, self.head, self.head[kind]
+        is_fresh = not block
+        if block:
+            head[kind] = self.table[block * RECORD_WORDS + NEXT]
+        else:
+            block = self.fresh(kind, size)
+            state.fresh_requests -= 1  # counted when somebody has it
+            state.fresh_bytes -= size
+        self.shelf.put(block, is_fresh)
+
+    def take_from_shelf(self, kind: int, size: int) -> int:
+        """A block of a class that machine code does not use, or 0."""
+        block = self.shelf.take(kind) if kind < FIRST_MAPPED else 0
+        if block and self.table[block * RECORD_WORDS + STAMP]:
+            self.table[block * RECORD_WORDS + STAMP] = 0
+            self.state.fresh_requests += 1
+            self.state.fresh_bytes += size
+        return block
+
+    def clear_shelf(self) -> None:
+        """Every block that machine code does not use becomes an ordinary free one."""
+        for kind in range(FIRST_MAPPED):
+            while block := self.shelf.take(kind):
+                at = block * RECORD_WORDS
+                self.table[at + COUNT] = self.table[at + STAMP] = 0
+                self.table[at + NEXT] = self.head[kind]
+                self.head[kind] = block
 
     # ---- fresh memory --------------------------------------------------------------------------
 
@@ -245,8 +281,12 @@ class Store:
         """All records that were ever used, one a row; number 0 is no record."""
         return self._rows[: self.state.records]
 
-    def held(self) -> NDArray[np.bool_]:
+    def taken(self) -> NDArray[np.bool_]:
         """Per record, whether it is a block that is live or deferred."""
+        return self.held() & (self.rows()[:, COUNT] != SHELVED)
+
+    def held(self) -> NDArray[np.bool_]:
+        """Per record, whether it is a block that is live or deferred, or that machine code may have any moment."""
         held = self.rows()[:, COUNT] > 0
         held[self.chain(self.state.deferred)] = True
         return held

@@ -96,6 +96,7 @@ def _relinked(store: Store, blocks: list[int]) -> int:
 
 def trim(store: Store) -> int:
     """Give back all that lies free; the bytes that were."""
+    store.clear_shelf()
     state, rows = store.state, store.rows()
     before = state.reserved_bytes
     in_use = set(rows[store.held(), SLAB].tolist()) - {0}
