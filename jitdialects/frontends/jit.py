@@ -262,8 +262,10 @@ class Jitted(StubCallable, Generic[P, R]):
             plain = self._plain.get((names, _look(values)))
         if plain is not None:
             self._last, vm = plain
+            if self._stubs and not lifted:
+                vm.let_through("main")  # what stubs let through is to be timed
             result = self._last.run(vm, cast("Sequence[Argument]", values), as_arrays=lifted)
-            self._offer(plain, values)
+            self._offer(plain)
             return cast(R, result)
         method = self._method(args)
         if method is not None:
@@ -371,14 +373,13 @@ class Jitted(StubCallable, Generic[P, R]):
 
     # ---- compiled code
 
-    def _offer(self, found: tuple[Capture, VM], values: tuple[object, ...]) -> None:
-        """Let stubs take the calls that this capture's compiled code fits; what they let through is a sample."""
+    def _offer(self, found: tuple[Capture, VM]) -> None:
+        """Let stubs take the calls that this capture's compiled code fits."""
         callables.settle()
         captured, vm = found
         entries, shapes = vm.functions["main"].free, len(self._shapes)
         is_new = self._offered.get(vm) is not entries or self._offered_shapes != shapes
         if self._stubs and not is_new:
-            vm.sample(vm.functions["main"], values)
             for stub in list(self._stubs.values()):
                 stub.set_period()
         if not is_new or not captured.is_plain or vm.recorder is not None:

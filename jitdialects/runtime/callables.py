@@ -44,6 +44,8 @@ LEAST_PERIOD, MOST_PERIOD = 16, 4096
 SAMPLE_SECONDS, SAMPLE_SHARE = 12e-6, 0.01
 """What a sample costs, and what samples may cost."""
 LEASE_BYTES = objects.HEAD + 16
+RARER = 16
+"""Code for one shape is sampled so many times less often: only its time is to be seen."""
 LARGEST_ARENA = 1 << 28
 """Bytes of temporaries that are kept between calls; who needs more goes through Python."""
 _HAVE_VECTORCALL, _METHOD_DESCRIPTOR = 1 << 11, 1 << 17
@@ -191,6 +193,7 @@ class Stub:
     address: int = 0
     words: ctypes.Array[ctypes.c_int64] = field(init=False)
     reply: CompileReply = field(init=False)
+    rarer: int = field(init=False)
     dropped: bool = False
     """Whether it was in use and is not any more: closed, or to be closed when no call runs in it."""
     _keep: list[object] = field(default_factory=list[object])
@@ -207,8 +210,9 @@ class Stub:
         words[layout.ENV] = environment().address
         words[layout.CONTEXT] = threads.context() if reply.parallel else 0
         words[layout.TUPLE] = int(self.as_tuple)
-        words[layout.TICK] = words[layout.PERIOD] = LEAST_PERIOD
         words[layout.SHELF] = self.pool.shelf.address
+        self.rarer = RARER if kernel.signature.is_exact else 1
+        words[layout.TICK] = words[layout.PERIOD] = self.rarer * LEAST_PERIOD
         words[layout.FIXED : layout.FIXED + len(slots)] = slots
         for number, result in enumerate(reply.results):
             allocate = _allocator(self.pool, result.dtype.numpy)
@@ -232,13 +236,18 @@ class Stub:
             self.served(new, seconds)
         return new, seconds
 
+    def let_through(self) -> None:
+        """Make the next call a sample."""
+        self.words[self.layout.TICK] = 0
+
     def set_period(self) -> None:
         """Let samples go through Python as often as costs about `SAMPLE_SHARE` of the time in this code."""
         calls = self.words[self.layout.CALLS]
         if calls:
             mean = _natives.seconds(self.words[self.layout.CYCLES] * SAMPLE) / calls
             wanted = SAMPLE_SECONDS / SAMPLE_SHARE / max(mean, 1e-9)
-            self.words[self.layout.PERIOD] = int(min(max(wanted, LEAST_PERIOD), MOST_PERIOD))
+            period = self.rarer * int(min(max(wanted, LEAST_PERIOD), MOST_PERIOD))
+            self.words[self.layout.PERIOD] = period
 
     def close(self) -> None:
         """Give back the results that are kept for reuse, and the code. No call may come afterwards."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import cached_property, lru_cache, partial
 from typing import cast
 
 import numpy as np
@@ -13,6 +13,7 @@ from jitdialects.analysis.padding import padding_of
 from jitdialects.bytecode.operators import OPERATORS
 from jitdialects.bytecode.outline import Loop, Part
 from jitdialects.bytecode.program import Function, Program
+from jitdialects.bytecode.signature import parse
 from jitdialects.runtime.cache import CacheEntry, CacheKey, KernelCache
 from jitdialects.runtime.callables import Stub, StubCallable
 from jitdialects.runtime.cost_model import work_of
@@ -36,6 +37,11 @@ def has_products(program: Program) -> bool:
 def argument_shapes(arguments: Sequence[object]) -> Shapes:
     """Of the arguments of a call, whatever they are."""
     return tuple([cast(Array, a).shape if isinstance(a, np.ndarray) else () for a in arguments])
+
+
+@lru_cache(4096)
+def _is_exact(signature: str) -> bool:
+    return parse(signature).is_exact
 
 
 class _Entrance(StubCallable):
@@ -132,11 +138,21 @@ class FunctionCode:
 
     def order(self) -> None:
         """Put those entries first that are for hot shapes, and leave out those that are to be tried."""
-        self.entries = self.hot.ordered(self.found)
+        exact_first = sorted(self.found, key=lambda entry: not _is_exact(entry.key.signature))
+        self.entries = self.hot.ordered(exact_first)
         self._set_free()
 
     def _set_free(self) -> None:
-        self.free = [e for e in self.entries if not self.tiers.has_left(e.key.signature)]
+        exact = {entry.key.signature for entry in self.entries}
+        self.free = [e for e in self.entries if not self.tiers.has_left(e.key.signature, exact)]
+
+    def avoids(self, entry: CacheEntry, shapes: Shapes) -> bool:
+        """Whether the code of an entry is left for calls of these shapes."""
+        left = len(self.tiers.left)
+        avoids = self.tiers.avoids(entry.key.signature, shapes)
+        if len(self.tiers.left) != left:
+            self._set_free()
+        return avoids
 
     def measured(self, entry: CacheEntry, arguments: Sequence[object], seconds: float) -> None:
         """A run of compiled code took so long."""

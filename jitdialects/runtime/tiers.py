@@ -7,7 +7,7 @@ runs this very code.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from itertools import islice
@@ -264,9 +264,13 @@ class Tiers:
         self.left[key] = Left(history, compiled, interpreted, until, backoff)
         self.compiled[key] = Times()  # a later try is judged by its own runs
 
-    def has_left(self, signature: str) -> bool:
-        """Whether the code for `signature` is left for some shapes."""
-        return any(key[0] == signature for key in list(self.left))
+    def has_left(self, signature: str, others: Collection[str] = ()) -> bool:
+        """Whether the code for `signature` is left for some shapes that none of the `others` is made for."""
+        found = [(key, left) for key, left in list(self.left.items()) if key[0] == signature]
+        return any(
+            (own := str(exact(self.function, left.history, shapes))) == signature or own not in others
+            for (_, shapes), left in found
+        )
 
 
 def _runs(history: ShapeHistory, shapes: Shapes) -> int:

@@ -24,7 +24,7 @@ from jitdialects.errors import ArgumentError, Error
 from jitdialects.runtime import float_environment, policy_trace
 from jitdialects.runtime.cache import CacheEntry, CacheKey
 from jitdialects.runtime.callables import settle, stub_of
-from jitdialects.runtime.dispatch import class_of, type_of
+from jitdialects.runtime.dispatch import Kernel, class_of, type_of
 from jitdialects.runtime.function_code import (
     FunctionCode,
     argument_shapes,
@@ -141,6 +141,11 @@ class VM:
             ended = time.monotonic()
             indicators.add_run(ended, ended - started)
 
+    def let_through(self, name: str) -> None:
+        """Have the next call of function `name` seen here, and timed."""
+        for stub in self.functions[name].stubs_served:
+            stub.let_through()
+
     def call(self, name: str, values: Sequence[Value], depth: int) -> Sequence[Value]:
         """A call from bytecode, `depth` calls below `run`."""
         if depth > CALL_DEPTH:
@@ -198,21 +203,16 @@ class VM:
     def _invoke(
         self, code: FunctionCode, arguments: Sequence[object]
     ) -> tuple[CompileReply, tuple[Array, ...]] | None:
-        shapes: Shapes | None = None
         for entry in code.entries:
-            if code.tiers.left:
-                shapes = argument_shapes(arguments)
-                if code.tiers.avoids(entry.key.signature, shapes):
-                    continue
-            hits = entry.hits
-            timed = hits < TIMED_FIRST or not hits & TIMED_EVERY - 1 or self.recorder is not None
-            started = time.perf_counter() if timed else 0.0
+            if code.tiers.left and code.avoids(entry, argument_shapes(arguments)):
+                continue
             kernel = entry.kernel  # which keeps the code loaded while it runs
+            stands_for = 1 if self.recorder is not None else _stands_for(entry, kernel)
+            started = time.perf_counter() if stands_for else 0.0
             results = None if kernel is None else kernel.invoke(arguments, self.pool)
             if kernel is not None and results is not None:
-                if timed:
+                if stands_for:
                     seconds = time.perf_counter() - started
-                    stands_for = 1 if hits < TIMED_FIRST else TIMED_EVERY
                     code.profile.compiled_seconds += seconds * stands_for
                     code.measured(entry, arguments, seconds)
                     self.sample(code, arguments)
@@ -232,6 +232,8 @@ class VM:
         if self.recorder is not None:
             return  # every call is to be seen here
         settle()
+        for stub in code.stubs_served:
+            stub.set_period()
         ready = [e for e in code.free if e.hits >= TIMED_FIRST or code.hot.is_special(e)]
         if ready != code.offered:
             present = {stub.entry: stub for stub in code.stubs_served}
@@ -261,8 +263,6 @@ class VM:
         hot = code.hot.sample((id(history), shapes), signature)
         if hot is not None:
             code.tiers.specialise(signature, history, hot, _Requests(self, code))
-        for stub in code.stubs_served:
-            stub.set_period()
 
     def _try(
         self, code: FunctionCode, special: Special, entry: CacheEntry, arguments: Sequence[object]
@@ -458,6 +458,15 @@ def _as_values(reply: CompileReply, results: Sequence[Array]) -> Sequence[Value]
 def compile_seconds(reply: CompileReply) -> float:
     """What making the code took, without what the compiler's own start took."""
     return sum(ms for stage, ms in reply.milliseconds.items() if stage != "import") / 1e3
+
+
+def _stands_for(entry: CacheEntry, kernel: Kernel | None) -> int:
+    """How many calls a call in Python stands for if it is timed; 0: it is not. At first all are, then some. Where
+    there is a stub, few come here, and those to be timed."""
+    hits = entry.hits
+    if hits < TIMED_FIRST or (kernel is not None and kernel.stub):
+        return 1
+    return 0 if hits & TIMED_EVERY - 1 else TIMED_EVERY
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,7 +17,7 @@ from jitdialects.errors import ConfigError
 from jitdialects.runtime.cost_model import CostModel, Work
 from jitdialects.runtime.explain import explain
 from jitdialects.runtime.policy import Decision, Evidence, Experience, Policy
-from jitdialects.runtime.profile import MAX_SHAPES, Profile, ShapeHistory, Times
+from jitdialects.runtime.profile import MAX_SHAPES, RECENT, Profile, ShapeHistory, Times
 from jitdialects.runtime.thresholds import Spent, Thresholds
 from jitdialects.runtime.tiers import MOST_POSTPONED, Standing, Tiers
 from jitdialects.runtime.totals import Totals
@@ -355,6 +357,63 @@ def test_a_machine_leaves_code_that_is_slower_and_says_so() -> None:
     before = code.profile.counts[0]
     vm.run("main", x, x)
     assert code.profile.counts[0] == before + 1
+
+
+def formula(x: Any, y: Any) -> Any:
+    return x * y + x
+
+
+def jitted_with_code() -> tuple[Any, Any, np.ndarray]:
+    """A jitted function whose calls stubs take, its code, an argument."""
+    f, x = jd.jit(formula), np.arange(8, dtype=np.float32)
+    for _ in range(12):
+        f(x, x)
+        f.wait()
+    f(x, x)
+    (vm,) = f.machines()
+    return f, vm.functions["main"], x
+
+
+def test_stubs_let_a_call_go_through_python_now_and_then() -> None:
+    f, code, x = jitted_with_code()
+    shapes = (x.shape, x.shape)
+    key = next(iter(code.tiers.compiled))
+    assert key[1] == shapes
+    before = code.tiers.compiled[key].count
+    for _ in range(20_000):
+        f(x, x)
+    assert before < code.tiers.compiled[key].count < before + 300
+    assert code.profile.served >= 20_000
+
+
+def test_stubs_refuse_code_that_is_left_and_take_it_again_later() -> None:
+    """The interpreter is said to have taken no time: no code is as fast."""
+    f, code, x = jitted_with_code()
+    (history,) = code.profile.histories.values()
+    times = history.seen[x.shape, x.shape]
+    times.recent = deque([1e-9] * len(times.recent), maxlen=times.recent.maxlen)
+    interpreted = code.profile.counts[0]
+    for _ in range(60):
+        for _ in range(20_000):
+            f(x, x)
+            if code.profile.counts[0] != interpreted:
+                break
+        else:
+            continue
+        break
+    assert code.tiers.left and not code.free
+    assert code.profile.counts[0] == interpreted + 1
+    assert "left: compiled " in explain(f)
+    assert f(x, x).tobytes() == (x * x + x).tobytes()
+    ((key, left),) = code.tiers.left.items()
+    left.until = 0.0  # the time has come
+    times.recent.extend([1.0] * RECENT)
+    served = code.profile.served
+    for _ in range(100):
+        assert f(x, x).tobytes() == (x * x + x).tobytes()
+    assert not code.tiers.left and code.free
+    assert code.profile.served >= served + 99
+    assert code.tiers.compiled[key].count < 50  # stubs take most of them
 
 
 def test_block_times_and_the_histogram_of_shapes_are_kept() -> None:

@@ -47,8 +47,8 @@ _SLOT = 2
 @dataclass(frozen=True)
 class StateLayout:
     """Words of a state: environment, context of the kernel ABI, calls served, cycles of sampled calls, calls in
-    flight without the GIL, whether results come in a tuple, calls until one goes through Python as a sample (of
-    code with symbols only), calls between such, the shelf of their pool; then the words of constants; then per result its
+    flight without the GIL, whether results come in a tuple, calls until one goes through Python as a sample,
+    calls between such, the shelf of their pool; then the words of constants; then per result its
     allocator, its dtype object, the next place in its ring, and the ring."""
 
     constants: int
@@ -200,11 +200,11 @@ class _Stub(StubText):
     # ---- results
 
     def _sample(self) -> None:
-        """Let one in so many calls through: Python is to see which shapes general code serves."""
-        if not self.signature.is_exact:
-            tick = self.load("i64", "%state", 8 * self.layout.TICK)
-            self.need(self.value(f"icmp ne i64 {tick}, 0"), "sample")
-            self.store("i64", self.value(f"sub i64 {tick}, 1"), "%state", 8 * self.layout.TICK)
+        """Let one in so many calls through: Python is to see which shapes general code serves, and what takes how
+        long."""
+        tick = self.load("i64", "%state", 8 * self.layout.TICK)
+        self.need(self.value(f"icmp ne i64 {tick}, 0"), "sample")
+        self.store("i64", self.value(f"sub i64 {tick}, 1"), "%state", 8 * self.layout.TICK)
 
     def _arena(self) -> str:
         """The address of the temporaries' memory; a call that needs more than there is, or that meets another
@@ -479,11 +479,10 @@ class _Stub(StubText):
             at = 8 * ENVIRONMENT.index("arena_wanted")
             self.store("i64", self.size(self.reply.arena), "%env", at)
             self.emit("br label %miss")
-        if not self.signature.is_exact:
-            self.label("sample")
-            period = self.load("i64", "%state", 8 * self.layout.PERIOD)
-            self.store("i64", period, "%state", 8 * self.layout.TICK)
-            self.emit("br label %miss")
+        self.label("sample")
+        period = self.load("i64", "%state", 8 * self.layout.PERIOD)
+        self.store("i64", period, "%state", 8 * self.layout.TICK)
+        self.emit("br label %miss")
         self.label("miss")
         self.emit("ret ptr null")
 
