@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from jitdialects.runtime.explain import explain
     from jitdialects.runtime.policy import Policy
     from jitdialects.runtime.pool import MemoryPool
+    from jitdialects.runtime.profiler import profiler
     from jitdialects.runtime.stats import stats
     from jitdialects.runtime.vm import VM
     from jitdialects.tools.dashboard import dashboard
@@ -65,6 +66,7 @@ _HOMES = {
     "fori_loop": "frontends.control",
     "jit": "frontends.jit",
     "metrics": "tools.metrics",
+    "profiler": "runtime.profiler",
     "scan": "frontends.scan",
     "stats": "runtime.stats",
     "switch": "frontends.branches",
@@ -101,6 +103,7 @@ __all__ = [
     "fori_loop",
     "jit",
     "metrics",
+    "profiler",
     "scan",
     "stats",
     "switch",

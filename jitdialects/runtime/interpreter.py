@@ -8,7 +8,7 @@ become free (`MemoryPool.safe_point`). The first failing instruction in program 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NoReturn, Protocol
 
 from jitdialects.bytecode.attributes import Ints
@@ -17,9 +17,9 @@ from jitdialects.bytecode.program import Function, Instruction
 from jitdialects.errors import DTypeError, Error, PoolError, ShapeError
 from jitdialects.runtime.pool import MemoryPool
 from jitdialects.runtime.profile import TIMED_EVERY, TIMED_FIRST, Profile
+from jitdialects.runtime.profiler import profiler
 from jitdialects.runtime.units import Step, Stretch, Unit, Units
 from jitdialects.runtime.values import Value, as_integer, dtype_of, shape_of
-
 
 CLOCK_EVERY = 8
 """Blocks between two looks at the clock."""
@@ -213,6 +213,27 @@ class Activation:
         if terminator.opcode == "cond_br":
             return terminator.targets[0 if values[0] else 1]
         return _switch(terminator, values[0])
+
+
+class ProfiledActivation(Activation):
+    """An activation each of whose operators is an event."""
+
+    def _step(self, step: Step) -> None:
+        started = time.perf_counter()
+        super()._step(step)
+        instruction = getattr(step, "instruction", None)
+        if instruction is not None:
+            ended = time.perf_counter()
+            where = instruction.location
+            details: dict[str, object] = {} if where is None else {"location": str(where)}
+            details["shapes"] = [list(shape_of(v)) for v in self._found(instruction.results)]
+            profiler.span(instruction.opcode, "operator", started, ended, **details)
+
+    def _found(self, registers: Sequence[int]) -> Iterator[Value]:
+        for register in registers:
+            value = self.registers[register]
+            if value is not None:
+                yield value
 
 
 def _switch(terminator: Instruction, selector: Value) -> int:

@@ -13,7 +13,7 @@ import os
 import threading
 import time
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from jitdialects.bytecode.program import Constant
@@ -22,8 +22,9 @@ from jitdialects.errors import CompileError, Error
 from jitdialects.runtime import compile_server, dump, float_environment
 from jitdialects.runtime.cache import CacheKey, KernelCache, default_cache
 from jitdialects.runtime.compile_server import CompileServer, default_server
-from jitdialects.runtime.messages import CompileReply
 from jitdialects.runtime.indicators import indicators
+from jitdialects.runtime.messages import CompileReply
+from jitdialects.runtime.profiler import profiler
 
 Compile = Callable[[bytes], bytes]
 Request = Callable[[], bytes]
@@ -187,12 +188,13 @@ class CompileService:
     def _serve(self, job: _Job) -> None:
         started = time.perf_counter()
         cpu_seconds = None
+        stages: Mapping[str, float] = {}
         with _Recording(self.failures, job.key), self.cache.compiling(job.key):
             if self.cache.fetch(job.key, job.constants, job.order):
                 return  # another process has made it
             data = self._compile(job.request())
             reply = CompileReply.decode(data)
-            cpu_seconds = reply.cpu_seconds
+            cpu_seconds, stages = reply.cpu_seconds, reply.milliseconds
             self.cache.keep(job.key, data, reply, job.constants, job.order)
             if reply.error is not None:
                 raise CompileError(reply.error)
@@ -202,6 +204,7 @@ class CompileService:
         # of a compiler that gave no answer only this is known
         cpu_seconds = seconds if cpu_seconds is None else cpu_seconds
         indicators.add_compile(seconds, cpu_seconds, failed=job.key in self.failures)
+        profiler.compile(job.key.signature, started, stages, self.failures.get(job.key))
         self.compiles += 1
 
     def forget(self) -> None:

@@ -41,11 +41,12 @@ from jitdialects.runtime.identity import (
     feature_level,
 )
 from jitdialects.runtime.indicators import indicators
-from jitdialects.runtime.interpreter import Activation
+from jitdialects.runtime.interpreter import Activation, ProfiledActivation
 from jitdialects.runtime.messages import CompileReply, CompileRequest
 from jitdialects.runtime.policy import Experience, Policy, default_experience
 from jitdialects.runtime.pool import MemoryPool, default_pool
 from jitdialects.runtime.profile import MAX_SHAPES, Miss, ShapeHistory, Shapes
+from jitdialects.runtime.profiler import profiler
 from jitdialects.runtime.service import CompileService, default_service
 from jitdialects.runtime.tiers import TIMED_EVERY, TIMED_FIRST, Standing, exact
 from jitdialects.runtime.units import Unit
@@ -122,6 +123,8 @@ class VM:
                 f"@{name} takes {code.function.parameters} argument(s), got {len(arguments)}"
             )
         started = time.monotonic()
+        recording = time.perf_counter() if profiler.is_on else None
+        served = None
         callers = float_environment.enter()
         try:
             served = self._run_compiled(code, arguments)
@@ -140,6 +143,9 @@ class VM:
             self.pool.safe_point()
             ended = time.monotonic()
             indicators.add_run(ended, ended - started)
+            if recording is not None:
+                title = self.name or code.function.name
+                profiler.call(title, arguments, served is not None, recording, self.pool)
 
     def let_through(self, name: str) -> None:
         """Have the next call of function `name` seen here, and timed."""
@@ -306,7 +312,8 @@ class VM:
         return served[0], call.crop(served[1], self.pool)
 
     def _call(self, code: FunctionCode, values: Sequence[Value], depth: int) -> Sequence[Value]:
-        results = self._run(code, values, lambda: Activation(self, code, depth).run(values))
+        kind = ProfiledActivation if profiler.is_on else Activation
+        results = self._run(code, values, lambda: kind(self, code, depth).run(values))
         if code.tiers.is_hopeless and self.recorder is None:
             code.cut()
         return results
