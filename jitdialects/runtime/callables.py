@@ -5,7 +5,8 @@ of the class. Once a function has compiled code, `serve` puts `jd_vectorcall` th
 and the code's stubs (`native/call_stub.py`) into the object's table (`call_tables`). What no stub takes goes
 to `__call__`.
 
-Builds whose object layouts are not the known ones have no stubs: `StubCallable` is a plain class there.
+Builds whose object layouts are not the known ones have no stubs: `StubCallable` is a plain class there, of which a
+warning and `jd.stats()["calls"]` tell.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import ctypes
 import os
 import threading
 import time
+import warnings
 import weakref
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -172,7 +174,7 @@ def environment() -> _Environment:
 
 def hold_calls(change: int) -> None:
     """+1 while functions are captured: calls must then be recorded, not served; -1 afterwards."""
-    if objects.layout_is_known():
+    if not objects.unknown_layout():
         environment().words[0] += change
 
 
@@ -526,5 +528,25 @@ def _after_fork_in_child() -> None:
 
 os.register_at_fork(after_in_child=_after_fork_in_child)
 
-StubCallable: type[PlainCallable] = _native_callable() if objects.layout_is_known() else PlainCallable
+
+
+def _base() -> type[PlainCallable]:
+    reason = objects.unknown_layout()
+    if not reason:
+        return _native_callable()
+    warnings.warn(
+        f"jitdialects: calls of compiled functions go through Python here, some 10 us each: {reason}; results are the same",
+        RuntimeWarning,
+        stacklevel=2,
+    )
+    return PlainCallable
+
+
+StubCallable: type[PlainCallable] = _base()
 """The base of objects whose calls stubs may take."""
+
+
+def way_of_calls() -> str:
+    """How calls of compiled functions run here, for people."""
+    reason = objects.unknown_layout()
+    return f"through Python: {reason}" if reason else "in machine code"

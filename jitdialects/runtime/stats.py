@@ -12,6 +12,7 @@ from jitdialects.runtime.pool import PoolStatistics, default_pool
 def stats() -> dict[str, Any]:
     """The state of the runtime as plain data; `minute` has the indicators of the last 60 seconds."""
     from jitdialects.runtime.cache import default_cache
+    from jitdialects.runtime.callables import way_of_calls
     from jitdialects.runtime.vm import machines
 
     total, minute = indicators.since_start(), indicators.last_minute()
@@ -24,6 +25,7 @@ def stats() -> dict[str, Any]:
         "run_seconds": total.run_seconds,
         "cache_hits": total.hits,
         "cache_misses": total.misses,
+        "calls": way_of_calls(),
         "cache": default_cache.statistics(),
         **total.rates(),
         "minute": minute.rates(),

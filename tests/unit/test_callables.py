@@ -73,7 +73,7 @@ def ramp(*shape: int, dtype: Any = F32) -> Any:
 
 
 def test_the_layout_of_objects_is_known_here() -> None:
-    assert objects.layout_is_known()
+    assert objects.unknown_layout() == "" and jd.stats()["calls"] == "in machine code"
     assert issubclass(Jitted, StubCallable)
 
 
@@ -546,15 +546,42 @@ def test_the_indicators_count_what_stubs_serve() -> None:
     assert row["served"] >= 100
 
 
-def test_a_build_with_other_layouts_has_no_stubs() -> None:
+OTHER_LAYOUTS = [
+    ("FLAGS", 8, "lays out arrays otherwise"),
+    ("WEAK", -8, "lays out weak references otherwise"),
+    ("VALUE", 8, "lays out floats otherwise"),
+    ("HEAD", 16, "free-threaded builds"),
+]
+
+
+@pytest.mark.parametrize(("name", "change", "reason"), OTHER_LAYOUTS)
+def test_other_layouts_are_seen(
+    name: str, change: int, reason: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(objects, name, getattr(objects, name) + change)
+    assert reason in objects.unknown_layout.__wrapped__()
+
+
+def test_a_build_with_other_layouts_says_so_once_and_has_no_stubs() -> None:
     script = """
+import warnings
 import numpy as np
 from jitdialects.runtime.native import objects
-objects.layout_is_known = lambda: False
+objects.HEAD += 16
 import jitdialects as jd
 jd.config.threshold = 2
-f = jd.jit(lambda x: x + 1)
-for _ in range(5): r = f(np.ones(3, np.float32)); f.wait()
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    f = jd.jit(lambda x, y=1.0: x + y)
+    for _ in range(5): r = f(np.ones(3, np.float32)); f(np.ones(3, np.float32), y=2.0); f.wait()
+    class Model:
+        @jd.jit
+        def double(self, x): return x + x
+    assert (Model().double(r) == 4).all()
+    assert jd.VM(f.program).run("main", r, 2.0)[0].tolist() == [4, 4, 4]
+(warning,) = [w for w in caught if issubclass(w.category, RuntimeWarning)]
+assert "free-threaded builds" in str(warning.message), warning.message
+assert "free-threaded builds" in jd.stats()["calls"]
 assert (r == 2).all() and jd.stats()["cache_hits"] >= 2
 """
     subprocess.run([sys.executable, "-c", script], check=True, timeout=120)

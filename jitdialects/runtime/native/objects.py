@@ -1,9 +1,9 @@
 """Where CPython and NumPy keep what the call stub reads of their objects, checked before anyone relies on it.
 
 NumPy's inline accessors in its own headers read the same fields of `PyArrayObject` and of the head of
-`PyArray_Descr`; CPython's macros read those of its objects. `layout_is_known` compares every offset with what
+`PyArray_Descr`; CPython's macros read those of its objects. `unknown_layout` compares every offset with what
 the public interface says of live objects. On a build where one differs, free-threaded ones included, there
-are no stubs and calls take the way through Python.
+are no stubs and calls take the way through Python, which `callables` announces.
 """
 
 from __future__ import annotations
@@ -123,21 +123,36 @@ class _Base:
     """Stands behind an array."""
 
 
+def _tuples_fit() -> bool:
+    pair = (object(), object())
+    words = [_word(id(pair) + HEAD + 8 * place) for place in range(3)]
+    return words == [2, *map(id, pair)]
+
+
+def _floats_fit() -> bool:
+    return ctypes.c_double.from_address(id(float("1.5")) + VALUE).value == 1.5
+
+
 @cache
-def layout_is_known() -> bool:
-    """Whether every offset above is right in this process."""
-    if sys.implementation.name != "cpython" or HEAD != 16 or sys.byteorder != "little":
-        return False
+def unknown_layout() -> str:
+    """What of the objects of this process is not where it is said above; empty if everything is."""
+    if sys.implementation.name != "cpython" or sys.byteorder != "little":
+        return f"this is {sys.implementation.name} on a {sys.byteorder}-endian machine"
+    if HEAD != 16:  # reference counts in two parts
+        return f"the head of an object has {HEAD} bytes, as in free-threaded builds"
     arrays = (
         np.zeros((3, 5), np.float32)[:, ::2],
         np.zeros((2, 3, 4), np.int64),
         np.zeros((), np.bool_),
         np.zeros(4, ">f8")[::-1],
     )
-    return (
-        all(map(_array_fits, arrays))
-        and _weak_references_fit()
-        and _counts_fit()
-        and _types_fit()
-        and ctypes.c_double.from_address(id(float("1.5")) + VALUE).value == 1.5
-    )
+    checks = {
+        "arrays": lambda: all(map(_array_fits, arrays)),
+        "weak references": _weak_references_fit,
+        "reference counts": _counts_fit,
+        "types": _types_fit,
+        "tuples": _tuples_fit,
+        "floats": _floats_fit,
+    }
+    wrong = [what for what, fits in checks.items() if not fits()]
+    return f"NumPy {np.__version__} or this Python lays out {', '.join(wrong)} otherwise" if wrong else ""
