@@ -45,6 +45,8 @@ if TYPE_CHECKING:
     from jitdialects.runtime.policy import Policy
     from jitdialects.runtime.pool import MemoryPool
     from jitdialects.runtime.profiler import profiler
+    from jitdialects.runtime.shape_constraints import Dim
+    from jitdialects.runtime.shape_policies import ShapePolicy
     from jitdialects.runtime.stats import stats
     from jitdialects.runtime.vm import VM
     from jitdialects.tools.dashboard import dashboard
@@ -54,10 +56,12 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "Array": "frontends.array",
+    "Dim": "runtime.shape_constraints",
     "KernelCache": "runtime.cache",
     "MemoryPool": "runtime.pool",
     "Policy": "runtime.policy",
     "Program": "bytecode.program",
+    "ShapePolicy": "runtime.shape_policies",
     "VM": "runtime.vm",
     "clear_cache": "frontends.process",
     "cond": "frontends.branches",
@@ -84,6 +88,7 @@ __all__ = [
     "CompileError",
     "ConfigError",
     "DTypeError",
+    "Dim",
     "Error",
     "IntegerRangeError",
     "KernelCache",
@@ -94,6 +99,7 @@ __all__ = [
     "PoolError",
     "Program",
     "ShapeError",
+    "ShapePolicy",
     "TraceError",
     "clear_cache",
     "cond",

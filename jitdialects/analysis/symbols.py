@@ -116,6 +116,11 @@ class SymbolicFacts:
             self._resolved.clear()
             self._tighten(difference)
 
+    def assume_multiple(self, x: Dim, number: int) -> None:
+        """Demand that `x`, a size, is a multiple of `number`; nothing is learnt from it."""
+        if number > 1:
+            self.guards.append(("==", dims.scale(dims.floordiv(x, number), number), x))
+
     def is_settled(self, x: Dim) -> bool:
         """Whether a guard can speak of `x`."""
         return dims.is_settled(self.resolve(x))

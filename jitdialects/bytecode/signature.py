@@ -1,12 +1,12 @@
 """Signatures: what a function is compiled for. The one place that knows their text form.
 
-    main(f32[n,784], f32[784,512]:strided, i64[], float) where 2 <= n
+    main(f32[n,784], f32[784,512]:strided, i64[], float) where 2 <= n, n <= 64, 8 divides n
 
 A tensor argument is a dtype (`f32`, `f64`, `i32`, `i64`, `bool`) with its sizes in brackets, each a number or a name;
 equal names are equal sizes. `:strided` marks an array that is not C-contiguous. `float`, `int` and
 `pybool` are Python scalars (weak dtypes). The value of argument k, where that is a rank-0 integer, weak
-or not, is the symbol `s<k>`; hence no size may have such a name. After `where` stand sizes that are never
-smaller, separated by commas.
+or not, is the symbol `s<k>`; hence no size may have such a name. After `where` stand bounds of sizes, separated by
+commas: never smaller, never larger, always a multiple.
 """
 
 from __future__ import annotations
@@ -66,11 +66,19 @@ class Signature:
     arguments: tuple[ArgumentType, ...]
     at_least: tuple[tuple[int, str], ...] = ()
     """(number, name of a size): sizes that are never below a number."""
+    at_most: tuple[tuple[str, int], ...] = ()
+    """(name of a size, number): sizes that are never above a number."""
+    divisors: tuple[tuple[int, str], ...] = ()
+    """(number, name of a size): sizes that are always multiples of a number."""
 
     def __str__(self) -> str:
         text = f"{self.function}({', '.join(map(str, self.arguments))})"
-        bounds = ", ".join(f"{number} <= {name}" for number, name in self.at_least)
-        return f"{text} where {bounds}" if bounds else text
+        bounds = [
+            *(f"{number} <= {name}" for number, name in self.at_least),
+            *(f"{name} <= {number}" for name, number in self.at_most),
+            *(f"{number} divides {name}" for number, name in self.divisors),
+        ]
+        return f"{text} where {', '.join(bounds)}" if bounds else text
 
     @property
     def is_exact(self) -> bool:
@@ -93,9 +101,17 @@ class Signature:
                 known = size if isinstance(size, int) else bound.setdefault(size, given)
                 if known != given:
                     return False
-        values = {str(name): value for name, value in bound.items()}
-        least = ((number, values.get(name, 0)) for number, name in self.at_least)
-        return all(isinstance(value, int) and number <= value for number, value in least)
+        sizes = {str(name): size for name, size in bound.items()}
+        bounded = (*(n for _, n in self.at_least), *(n for n, _ in self.at_most))
+        for name in (*bounded, *(n for _, n in self.divisors)):
+            if not isinstance(sizes.get(name, 0), int):
+                return False
+        known = {name: size for name, size in sizes.items() if isinstance(size, int)}
+        return (
+            all(number <= known.get(name, number) for number, name in self.at_least)
+            and all(known.get(name, number) <= number for name, number in self.at_most)
+            and all(known.get(name, 0) % number == 0 for number, name in self.divisors)
+        )
 
 
 def value_symbol(argument: int) -> Expr:
@@ -124,24 +140,49 @@ def _signature(cursor: Cursor) -> Signature:
     function = cursor.take("name")
     arguments = cursor.list("(", ")", lambda: _argument(cursor))
     names = {name for a in arguments for size in a.shape for name in dims.symbols_of(size)}
-    bounds: list[tuple[int, str]] = []
+    bounds = _Bounds([], [], [])
     if cursor.skip_word("where"):
-        bounds.append(_bound(cursor, names))
+        bounds.read(cursor, names)
         while cursor.skip(","):
-            bounds.append(_bound(cursor, names))
+            bounds.read(cursor, names)
     cursor.take("end")
-    return Signature(function, tuple(arguments), tuple(bounds))
+    lists = (tuple(bounds.at_least), tuple(bounds.at_most), tuple(bounds.divisors))
+    return Signature(function, tuple(arguments), *lists)
 
 
-def _bound(cursor: Cursor, names: set[str]) -> tuple[int, str]:
-    number = cursor.integer()
-    if not cursor.skip("<="):
-        raise cursor.error("a bound is written 2 <= n")
+@dataclass
+class _Bounds:
+    """What stands after `where`."""
+
+    at_least: list[tuple[int, str]]
+    at_most: list[tuple[str, int]]
+    divisors: list[tuple[int, str]]
+
+    def read(self, cursor: Cursor, names: set[str]) -> None:
+        """One bound."""
+        if cursor.kind == "name":
+            name = _known(cursor, names)
+            if not cursor.skip("<="):
+                raise cursor.error("a bound is written 2 <= n, n <= 64 or 8 divides n")
+            self.at_most.append((name, cursor.integer()))
+            return
+        number = cursor.integer()
+        if cursor.skip_word("divides"):
+            if number < 1:
+                raise cursor.error("a divisor is at least 1")
+            self.divisors.append((number, _known(cursor, names)))
+        elif cursor.skip("<="):
+            self.at_least.append((number, _known(cursor, names)))
+        else:
+            raise cursor.error("a bound is written 2 <= n, n <= 64 or 8 divides n")
+
+
+def _known(cursor: Cursor, names: set[str]) -> str:
     here = cursor.location
     name = cursor.take("name")
     if name not in names:
         raise cursor.error(f"no argument has a size '{name}'", here)
-    return number, name
+    return name
 
 
 def _argument(cursor: Cursor) -> ArgumentType:

@@ -56,6 +56,7 @@ from jitdialects.runtime.callables import Stub, StubCallable, stub_of
 from jitdialects.runtime.dispatch import type_of
 from jitdialects.runtime.policy import Policy
 from jitdialects.runtime.profile import ShapeHistory
+from jitdialects.runtime.shape_constraints import Constraints, Dims
 from jitdialects.runtime.shape_policies import ShapeCase, ShapePolicy, check_shapes
 from jitdialects.runtime.values import STRONG
 from jitdialects.runtime.vm import VM
@@ -217,7 +218,11 @@ class Jitted(StubCallable, Generic[P, R]):
     """
 
     def __init__(
-        self, function: Callable[P, R], options: dict[str, str], shapes: str | ShapePolicy = "auto"
+        self,
+        function: Callable[P, R],
+        options: dict[str, str],
+        shapes: str | ShapePolicy = "auto",
+        dims: Constraints | None = None,
     ) -> None:
         if not callable(function):
             raise ArgumentError(f"jit takes a function, got {type(function).__name__}")
@@ -232,6 +237,7 @@ class Jitted(StubCallable, Generic[P, R]):
         self.__wrapped__ = function
         self.__name__ = getattr(function, "__name__", type(function).__name__)
         self.options = options
+        self._dims = dims
         self._policy = Policy(
             shapes=None if shapes == "auto" else shapes, schedule=options["schedule"]
         )
@@ -349,7 +355,12 @@ class Jitted(StubCallable, Generic[P, R]):
             known = self._bound.get(number)
             if known is not None and known[0]() is instance:
                 return known[1]  # another thread was first
-            bound: Jitted[..., object] = Jitted(_Method(self.__wrapped__, instance), self.options)
+            bound: Jitted[..., object] = Jitted(
+                _Method(self.__wrapped__, instance),
+                self.options,
+                self._policy.shapes or "auto",
+                self._dims,
+            )
             self._bound[number] = reference, bound
             return bound
 
@@ -428,7 +439,9 @@ class Jitted(StubCallable, Generic[P, R]):
                 captured = capture(self.__wrapped__, self.__name__, structure, arguments)
                 vm = VM(captured.program, self._policy)
                 vm.name = self.__name__
-                vm.argument_names = argument_names(self.__wrapped__, structure)
+                vm.argument_names = names_of = argument_names(self.__wrapped__, structure)
+                if self._dims is not None:
+                    vm.functions["main"].tiers.constraints = self._dims.of(names_of)
                 found = self._captures[key] = captured, vm
             self._last = found[0]
             if len(leaves) == len(values) and all(map(operator.is_, leaves, values)):
@@ -483,6 +496,7 @@ def jit(
     shapes: str | ShapePolicy = ...,
     target: str = ...,
     schedule: str = ...,
+    dims: Dims | None = ...,
 ) -> Jitted[P, R]: ...
 
 
@@ -494,6 +508,7 @@ def jit(
     shapes: str | ShapePolicy = ...,
     target: str = ...,
     schedule: str = ...,
+    dims: Dims | None = ...,
 ) -> Callable[[Callable[P, R]], Jitted[P, R]]: ...
 
 
@@ -504,14 +519,23 @@ def jit(
     shapes: str | ShapePolicy = "auto",
     target: str = "cpu",
     schedule: str = "",
+    dims: Dims | None = None,
 ) -> Jitted[P, R] | Callable[[Callable[P, R]], Jitted[P, R]]:
     """Capture `function` once per signature and run it as a program; also `@jit(shapes="exact")`.
 
     `schedule`: what loop nests shall do instead of what the compiler would choose, such as
     `"elementwise: vector = 8, unroll = 4"` (`jd.explain` shows the nests and what they do). What a nest cannot do is
     not compiled; `jd.explain` says why.
+
+    `shapes`: which sizes code is made for: `"auto"` (exact ones, until one varies), `"exact"`, `"bucketed"` (padded
+    to the largest of a class, where rows stay rows), `"symbolic"`, or a `jd.ShapePolicy`. `dims`: what is known of
+    sizes, one entry per axis, such as `{"x": (jd.Dim("batch", max=64), 784)}`; calls with others are errors.
     """
     options = {"numerics": numerics, "target": target, "schedule": schedule}
     if function is None:
-        return lambda function: Jitted(function, options, shapes)
-    return Jitted(function, options, shapes)
+        return lambda function: Jitted(function, options, shapes, _constraints(function, dims))
+    return Jitted(function, options, shapes, _constraints(function, dims))
+
+
+def _constraints(function: Callable[..., object], dims: Dims | None) -> Constraints | None:
+    return None if dims is None else Constraints(getattr(function, "__name__", "jit"), dims)

@@ -110,12 +110,21 @@ def typed_function(program: Program, signature: Signature) -> FuncOp:
         )
     flat = _without_destroys(inline_calls(program, function))
     facts = SymbolicFacts(_symbols(signature))
-    for number, name in signature.at_least:
-        error = ArgumentError(f"convert-vm-to-tssa: {signature}: no size is that large")
-        facts.require_at_most(number, dims.symbol(name), error)
+    _assume_bounds(signature, facts)
     arguments = [_argument_fact(k, a) for k, a in enumerate(signature.arguments)]
     inferred = infer(flat, program.constants, arguments, facts)
     return _Emitter(flat, program.constants, inferred, facts).function(signature, arguments)
+
+
+def _assume_bounds(signature: Signature, facts: SymbolicFacts) -> None:
+    """What the signature says of its sizes becomes guards."""
+    error = ArgumentError(f"convert-vm-to-tssa: {signature}: no size is within these bounds")
+    for number, name in signature.at_least:
+        facts.require_at_most(number, dims.symbol(name), error)
+    for name, number in signature.at_most:
+        facts.require_at_most(dims.symbol(name), number, error)
+    for number, name in signature.divisors:
+        facts.assume_multiple(dims.symbol(name), number)
 
 
 def _without_destroys(function: Function) -> Function:

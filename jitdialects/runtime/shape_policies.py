@@ -10,19 +10,21 @@ Whatever the policy: a function that had more than `config.max_shapes` distinct 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import ClassVar
 
 from jitdialects.analysis.padding import SMALLEST, Padding
 from jitdialects.bytecode import dims
-from jitdialects.bytecode.dims import Dim
+from jitdialects.bytecode.dims import Dim as Size
+from jitdialects.bytecode.dims import Expr
 from jitdialects.bytecode.signature import ArgumentType, Signature
 from jitdialects.config import config
 from jitdialects.errors import ConfigError
 from jitdialects.runtime.padded_calls import PaddedCall, concrete
 from jitdialects.runtime.profile import ShapeHistory, Shapes
+from jitdialects.runtime.shape_constraints import Dim
 
 Axis = tuple[int, int]
 """An axis of an argument, both by number."""
@@ -47,6 +49,10 @@ class ShapeCase:
     """Whether there is a matrix product in the program."""
     padding_of: Callable[[Signature], Padding] = unknown_padding
     """Decides which sizes of the function may be padded."""
+    named: Mapping[Axis, Dim] = field(default_factory=dict[Axis, Dim])
+    """Axes that are known to vary, and how (`shape_constraints`)."""
+    fixed: frozenset[Axis] = frozenset()
+    """Axes that are known not to."""
     has_failed: Callable[[Signature], bool] = lambda signature: False
     """Whether no code could be made for a signature."""
     versions: int = 0
@@ -54,14 +60,16 @@ class ShapeCase:
 
     @property
     def axes(self) -> set[Axis]:
-        """Every axis of every argument."""
-        return {(a, x) for a, shape in enumerate(self.shapes) for x in range(len(shape))}
+        """The axes that may vary."""
+        every = {(a, x) for a, shape in enumerate(self.shapes) for x in range(len(shape))}
+        return every - self.fixed
 
     @cached_property
     def varying(self) -> set[Axis]:
-        """The axes that had another size before."""
+        """The axes that had another size before, or are known to vary."""
         seen = self.history.distinct()
-        return {(a, x) for a, x in self.axes if any(s[a][x] != self.shapes[a][x] for s in seen)}
+        varied = {(a, x) for a, x in self.axes if any(s[a][x] != self.shapes[a][x] for s in seen)}
+        return varied | set(self.named)
 
     def padding(self) -> tuple[Signature, Padding]:
         """What may be padded of the sizes that varied. In the signature each of these has a name of its own."""
@@ -194,7 +202,9 @@ class Bucketed(ShapePolicy):
                 if sizes.setdefault(same, size) != size:
                     return None  # the interpreter raises for sizes that must be equal and are not
                 if padding.may_pad(name):
-                    whole[x] = targets[same] = self.largest(size)
+                    largest = self.largest(size)
+                    dim = case.named.get((a, x))
+                    whole[x] = targets[same] = dim.within(largest) if dim else largest
             pads = any(_may_pad(signature, padding, (a, x)) for x in range(len(shape)))
             shapes.append(tuple(whole) if pads else None)
         if not targets:
@@ -288,17 +298,47 @@ def generalised(
     case: ShapeCase, general: set[Axis], least: int = 0, apart: bool = False
 ) -> Signature:
     """The call with symbols for the sizes in `general`, which are at `least` so large. Those that were equal
-    whenever they varied share one, unless `apart`: then guards say which the program needs to be equal."""
-    names: dict[object, Dim] = {}
+    whenever they varied share one, unless `apart`: then guards say which the program needs to be equal. Those with
+    one name in `case.named` always do, and keep to its bounds."""
+    names: dict[object, Expr] = {}
+    constraints: dict[str, Dim] = {}
     arguments: list[ArgumentType] = []
     seen = case.history.distinct()
     for a, (argument, shape) in enumerate(zip(case.history.types, case.shapes, strict=True)):
-        sizes: list[Dim] = list(shape)
+        sizes: list[Size] = list(shape)
         for x in range(len(shape)):
-            if (a, x) in general:
+            if (a, x) not in general:
+                continue
+            constraint = case.named.get((a, x))
+            if constraint is not None:
+                key: object = constraint.name
+            else:
                 column = (shape[x], *(s[a][x] for s in seen))
                 key = column if len(set(column)) > 1 and not apart else (a, x)
-                sizes[x] = names.setdefault(key, dims.symbol(f"n{len(names)}"))
+            sizes[x] = name = names.setdefault(key, dims.symbol(f"n{len(names)}"))
+            if constraint is not None:
+                constraints[str(name)] = constraint
         arguments.append(ArgumentType(argument.dtype, tuple(sizes), argument.strided))
-    bounds = tuple((least, str(name)) for name in names.values()) if least else ()
-    return Signature(case.function, tuple(arguments), bounds)
+    return _bounded(Signature(case.function, tuple(arguments)), names.values(), constraints, least)
+
+
+def _bounded(
+    signature: Signature, names: Iterable[Expr], constraints: Mapping[str, Dim], least: int
+) -> Signature:
+    """The signature with what is known of its symbols."""
+    at_least: list[tuple[int, str]] = []
+    at_most: list[tuple[str, int]] = []
+    divisors: list[tuple[int, str]] = []
+    for name in map(str, names):
+        dim = constraints.get(name, _ANY)
+        if max(least, dim.lowest):
+            at_least.append((max(least, dim.lowest), name))
+        if dim.max is not None:
+            at_most.append((name, dim.highest))
+        if dim.multiple_of > 1:
+            divisors.append((dim.multiple_of, name))
+    bounds = tuple(at_least), tuple(at_most), tuple(divisors)
+    return Signature(signature.function, signature.arguments, *bounds)
+
+
+_ANY = Dim("any")

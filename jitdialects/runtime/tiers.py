@@ -21,6 +21,7 @@ from jitdialects.runtime.hot_shapes import Special
 from jitdialects.runtime.padded_calls import PaddedCall
 from jitdialects.runtime.policy import Evidence, Experience, Policy
 from jitdialects.runtime.profile import Profile, ShapeHistory, Shapes, Times
+from jitdialects.runtime.shape_constraints import ArgumentConstraints
 from jitdialects.runtime.shape_policies import ShapeCase, unknown_padding
 
 MOST_POSTPONED = 64
@@ -85,6 +86,8 @@ class Tiers:
     policy: Policy
     experience: Experience
     padding_of: Callable[[Signature], Padding] = unknown_padding
+    constraints: ArgumentConstraints | None = None
+    """What the user knows of sizes."""
     postponed: dict[tuple[int, Shapes], Postponed] = field(
         default_factory=dict[tuple[int, Shapes], Postponed]
     )
@@ -168,7 +171,11 @@ class Tiers:
         yield from shape_policies.signatures(self.policy.shape_policy, case)
 
     def _case(self, history: ShapeHistory, shapes: Shapes) -> ShapeCase:
-        return ShapeCase(self.function, history, shapes, self.products, self.padding_of)
+        case = ShapeCase(self.function, history, shapes, self.products, self.padding_of)
+        known = self.constraints
+        if known is None:
+            return case
+        return replace(case, named=known.named(), fixed=frozenset(known.fixed()))
 
     def padded(self, history: ShapeHistory, shapes: Shapes) -> PaddedCall | None:
         """How a call is bound to code for larger sizes."""

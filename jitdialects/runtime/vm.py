@@ -127,6 +127,9 @@ class VM:
         served = None
         callers = float_environment.enter()
         try:
+            if code.tiers.constraints is not None:
+                given = [from_argument(a, p, f"@{name}") for p, a in enumerate(arguments)]
+                code.tiers.constraints.check(given)
             served = self._run_compiled(code, arguments)
             self._offer(code)
             if served is not None:

@@ -15,6 +15,7 @@ from jitdialects.errors import BytecodeError
         "main(f32[n,784], f32[784,512]:strided, i64[], float)",
         "f.inner(bool[0], int, pybool, bool[n,n,m]:strided)",
         "main(f32[n,m], i64[m]) where 2 <= n, 3 <= m",
+        "main(f32[n,m]) where 2 <= n, n <= 64, m <= 7, 8 divides n",
         "f(f32[9223372036854775807])",
     ],
 )
@@ -64,6 +65,11 @@ def test_values_of_arguments_are_symbols() -> None:
         ("main(f32[n]) where", 19, "a number"),
         ("main(f32[n]) where 2", 21, "2 <= n"),
         ("main(f32[n]) where 2 <= m", 25, "no argument has a size 'm'"),
+        ("main(f32[n]) where m <= 2", 20, "no argument has a size 'm'"),
+        ("main(f32[n]) where n 2", 22, "n <= 64"),
+        ("main(f32[n]) where n <= m", 25, "a number"),
+        ("main(f32[n]) where 0 divides n", 30, "a divisor is at least 1"),
+        ("main(f32[n]) where 8 divides m", 30, "no argument has a size 'm'"),
         ("main(f32[n]) where 2 <= n n", 27, "expected the end"),
     ],
 )
@@ -90,6 +96,11 @@ def test_refusals(text: str, column: int, words: str) -> None:
         ("f(f32[n]) where 2 <= n", "f(f32[1])", False),
         ("f(f32[3])", "f(f32[3])", True),
         ("f(f32[n]) where 2 <= n", "f(f32[m])", False),
+        ("f(f32[n]) where n <= 8", "f(f32[8])", True),
+        ("f(f32[n]) where n <= 8", "f(f32[9])", False),
+        ("f(f32[n]) where 4 divides n", "f(f32[8])", True),
+        ("f(f32[n]) where 4 divides n", "f(f32[9])", False),
+        ("f(f32[n]) where 4 divides n", "f(f32[m])", False),
     ],
 )
 def test_what_a_signature_covers(general: str, special: str, covered: bool) -> None:

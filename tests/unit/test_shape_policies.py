@@ -167,7 +167,8 @@ def test_exact_code_for_want_of_general_code_has_a_bound() -> None:
     site.compiler.error = "no code for you"
     for n in range(5, 80):
         site.call(array(n), array(n))
-    assert len(site.compiler.requests) <= 9
+    assert sum(r.startswith("main(") for r in site.compiler.requests) <= 9
+    assert len(site.compiler.requests) <= 18  # blocks of the function are tried instead
 
 
 @pytest.mark.parametrize("shapes", ["auto", "exact", "bucketed", "symbolic", Exact()])
