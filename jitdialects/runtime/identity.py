@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import importlib.util
-from collections.abc import Iterator
+import os
+import sys
+from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
+
+import numpy as np
 
 from jitdialects.bytecode.program import Function, Instruction, Program
 from jitdialects.config import FEATURE_LEVELS, config
@@ -19,7 +24,8 @@ _FLAGS = {
 """What each level of the x86-64 psABI adds, in the words of /proc/cpuinfo."""
 
 
-_FILES = ("runtime/compiler.py", "runtime/messages.py")
+_FILES = tuple(f"runtime/{name}.py" for name in ("compiler", "constants", "dispatch", "messages"))
+_ENDINGS = (".py", ".json", ".ll")
 _ROOMS = ("analysis", "bytecode", "dialects", "lowering", "passes", "runtime/engines", "runtime/native")
 
 
@@ -47,24 +53,81 @@ def feature_level() -> str:
 
 @cache
 def compiler_version() -> str:
-    """Changes whenever the compiler may make other code.
+    """Changes whenever the compiler may make other code, and is the same wherever the same compiler is
+    installed: a digest of the files that code depends on, of the versions of xDSL, llvmlite, NumPy and Python
+    (stubs read their objects), and of the kind of machine.
 
-    Made of names, sizes and times of the files that code depends on and of xDSL's and llvmlite's first
-    one, which takes about a millisecond and is right for an editable checkout too.
+    Reading the files takes some milliseconds, so a file in the cache folder remembers the answer by their
+    names, sizes and times.
     """
-    package = Path(__file__).parent.parent
-    files = [package / name for name in _FILES]
-    for room in _ROOMS:
-        files += (f for f in (package / room).iterdir() if f.suffix in (".py", ".json", ".ll"))
-    for name in ("xdsl", "llvmlite"):
+    stamp = hashlib.blake2b(_INSTALLED.encode(), digest_size=_VERSION_BYTES)
+    files = list(_compiler_files())
+    for path, status in files:
+        stamp.update(f"{path}\0{status.st_size}\0{status.st_mtime_ns}\n".encode())
+    for name in _LIBRARIES:
         spec = importlib.util.find_spec(name)
         if spec is not None and spec.origin is not None:
-            files.append(Path(spec.origin))
-    digest = hashlib.blake2b(digest_size=8)
-    for file in sorted(files):
-        found = file.stat()
-        digest.update(f"{file}\0{found.st_size}\0{found.st_mtime_ns}\n".encode())
+            status = os.stat(spec.origin)
+            stamp.update(f"{spec.origin}\0{status.st_size}\0{status.st_mtime_ns}\n".encode())
+    memo = config.cache_dir and config.cache_dir / f"compiler-{stamp.hexdigest()}"
+    known = _remembered(memo)
+    if known is None:
+        known = _digest_of_compiler([path for path, _ in files])
+        _remember(memo, known)
+    return known
+
+
+_INSTALLED = f"{sys.implementation.cache_tag} {np.__version__} {os.uname().machine}\n"
+_LIBRARIES = ("xdsl", "llvmlite")
+_VERSION_BYTES = 8
+
+
+def _compiler_files() -> Iterator[tuple[str, os.stat_result]]:
+    package = Path(__file__).parent.parent
+    for name in _FILES:
+        yield f"{package}/{name}", os.stat(package / name)
+    for room in _ROOMS:
+        with os.scandir(package / room) as found:
+            kept = sorted((e for e in found if e.name.endswith(_ENDINGS)), key=lambda e: e.name)
+        yield from ((each.path, each.stat()) for each in kept)
+
+
+def _digest_of_compiler(paths: Sequence[str]) -> str:
+    digest = hashlib.blake2b(_INSTALLED.encode(), digest_size=_VERSION_BYTES)
+    for name in _LIBRARIES:
+        digest.update(f"{_release_of(name)}\n".encode())
+    package = f"{Path(__file__).parent.parent}/"
+    for path in paths:
+        content = Path(path).read_bytes()
+        digest.update(f"{path.removeprefix(package)} {len(content)}\n".encode() + content)
     return digest.hexdigest()
+
+
+def _release_of(library: str) -> list[str]:
+    """What its installer has written down: a folder with the version in its name."""
+    spec = importlib.util.find_spec(library)
+    if spec is None or spec.origin is None:
+        return []
+    names = os.listdir(Path(spec.origin).parents[1])  # `importlib.metadata` takes 100 ms
+    return sorted(n for n in names if n.startswith(f"{library}-") and n.endswith(".dist-info"))
+
+
+def _remembered(memo: Path | None) -> str | None:
+    if memo is not None:
+        with contextlib.suppress(OSError, ValueError):
+            found = memo.read_text("utf-8")
+            if len(bytes.fromhex(found)) == _VERSION_BYTES:
+                return found
+    return None
+
+
+def _remember(memo: Path | None, version: str) -> None:
+    if memo is not None:
+        temporary = memo.with_name(f".{memo.name}.{os.getpid()}")
+        with contextlib.suppress(OSError):
+            memo.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            temporary.write_text(version, "utf-8")
+            os.replace(temporary, memo)
 
 
 def fingerprint(program: Program, function: str) -> str:
