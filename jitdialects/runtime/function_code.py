@@ -128,6 +128,12 @@ class FunctionCode:
         """The numbers of its constants, as files with its code count them."""
         return constant_order(self.program, self.function.name)
 
+    def learn(self, keys: Sequence[CacheKey]) -> None:
+        """There is code for these keys."""
+        self.keys.update(dict.fromkeys(keys))
+        if keys:
+            self.version = -1
+
     def refresh(self, cache: KernelCache) -> list[CacheEntry]:
         """Look up what was asked for in a cache that has changed; the entries that are new."""
         self.version = cache.version

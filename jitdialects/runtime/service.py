@@ -9,6 +9,7 @@ sentence and never raised into a call.
 from __future__ import annotations
 
 import atexit
+import math
 import os
 import threading
 import time
@@ -37,6 +38,14 @@ def _nothing() -> float:
     return 0.0
 
 
+def _first() -> float:
+    return math.inf
+
+
+def _no_request() -> bytes:
+    return b""
+
+
 @dataclass(eq=False)
 class _Job:
     """A key that waits, and for whom."""
@@ -47,6 +56,8 @@ class _Job:
     order: Sequence[int]
     saving: Saving
     owners: weakref.WeakSet[object] = field(default_factory=weakref.WeakSet[object])
+    look_up: Callable[[], object] | None = None
+    """What is to be done instead of compiling."""
     for_anyone: bool = False
     """Somebody asked for it who may be gone when it is ready."""
 
@@ -116,7 +127,18 @@ class CompileService:
             known = self.is_pending(key) or key in self.failures or self.cache.find(key)
             if known or self._stopped:
                 return
-            self._waiting[key] = job = _Job(key, request, constants, order, saving)
+            self._add(_Job(key, request, constants, order, saving), owner)
+
+    def look_up(self, key: CacheKey, job: Callable[[], object], owner: object) -> None:
+        """Have `job` done by the thread that compiles, before what is to be compiled: it looks for code for
+        `key` where that takes time. Until then `key` is pending."""
+        with self._changed:
+            if not self._stopped and not self.is_pending(key):
+                self._add(_Job(key, _no_request, (), (), _first, look_up=job), owner)
+
+    def _add(self, job: _Job, owner: object | None) -> None:
+        with self._changed:
+            self._waiting[job.key] = job
             job.add(owner)
             if self._thread is None or not self._thread.is_alive():
                 self._thread = threading.Thread(
@@ -186,12 +208,17 @@ class CompileService:
         self._changed.notify_all()
 
     def _serve(self, job: _Job) -> None:
+        if job.look_up is not None:
+            with _Recording({}, job.key):
+                job.look_up()
+            return
         started = time.perf_counter()
-        cpu_seconds = None
+        cpu_seconds, data, reply, asked = None, b"", None, False
         stages: Mapping[str, float] = {}
         with _Recording(self.failures, job.key), self.cache.compiling(job.key):
             if self.cache.fetch(job.key, job.constants, job.order):
                 return  # another process has made it
+            asked = True
             data = self._compile(job.request())
             reply = CompileReply.decode(data)
             cpu_seconds, stages = reply.cpu_seconds, reply.milliseconds
@@ -200,12 +227,16 @@ class CompileService:
                 raise CompileError(reply.error)
             if reply.stages and config.dump is not None:
                 dump.write(config.dump, job.key, reply)
+        if not asked:
+            return  # others have found that it cannot be compiled
         seconds = time.perf_counter() - started
         # of a compiler that gave no answer only this is known
         cpu_seconds = seconds if cpu_seconds is None else cpu_seconds
         indicators.add_compile(seconds, cpu_seconds, failed=job.key in self.failures)
         profiler.compile(job.key.signature, started, stages, self.failures.get(job.key))
         self.compiles += 1
+        if reply is not None:
+            self.cache.share(job.key, data, reply, job.order)
 
     def forget(self) -> None:
         """Drop what waits and what is known to fail."""

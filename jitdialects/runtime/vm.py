@@ -429,22 +429,27 @@ class VM:
 
     def _recall(self, code: FunctionCode, history: ShapeHistory, shapes: Shapes) -> bool:
         """Whether there is code on disk for calls like this one; looks when shapes are met first, and
-        again when code was evicted."""
+        again when code was evicted. In storage that machines share the service looks, later."""
         cache = self.service.cache
         at, now = (id(history), shapes), cache.evictions
-        if cache.disk is None or code.looked.get(at) == now or len(code.looked) >= MAX_SHAPES:
+        is_process_only = cache.disk is None and cache.shared is None
+        if is_process_only or code.looked.get(at) == now or len(code.looked) >= MAX_SHAPES:
             return False
         code.looked[at] = now
         key = self.key(code, exact(code.function.name, history, shapes))
-        found = cache.recall(
-            key, code.program.constants, code.constant_order, general=self.policy.is_general
-        )
-        if not found:
-            return False
-        history.note(shapes)
-        code.keys.update(dict.fromkeys(found))
-        code.version = -1
-        return True
+        general, constants = self.policy.is_general, code.program.constants
+        found = cache.recall(key, constants, code.constant_order, general=general)
+        if found:
+            history.note(shapes)
+            code.learn(found)
+        elif cache.shared is not None and cache.shared.is_on:
+
+            def look_up() -> None:
+                order = code.constant_order
+                code.learn(cache.fetch_shared(key, constants, order, general=general))
+
+            self.service.look_up(key, look_up, self)
+        return bool(found)
 
     def key(self, code: FunctionCode, signature: Signature) -> CacheKey:
         """The key of `signature` as this machine would have it compiled now."""

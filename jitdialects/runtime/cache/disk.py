@@ -27,13 +27,11 @@ from jitdialects.config import config
 from jitdialects.errors import Error
 from jitdialects.runtime.cache.entry_file import LARGEST, BadEntry, StoredEntry, decode, encode
 from jitdialects.runtime.cache.events import Events
-from jitdialects.runtime.cache.key import SUFFIX, CacheKey, class_prefix, signature_prefix
+from jitdialects.runtime.cache.key import SUFFIX, CacheKey, candidates
 from jitdialects.runtime.engines import LibraryFile
 from jitdialects.runtime.engines.dlopen import private_folder
 
 FOLDER = "kernels"
-MOST_GENERAL = 8
-"""Entries for any size that are tried for one call."""
 _TEMPORARY = ".new-"
 _LOCK = ".lock"
 _ATTEMPTS = 3
@@ -46,10 +44,10 @@ _POLL_SECONDS = 0.005
 
 @dataclass(frozen=True)
 class Found:
-    """An entry, and the file that begins with its library."""
+    """An entry, and the file, if any, that begins with its library."""
 
     stored: StoredEntry
-    file: LibraryFile
+    file: LibraryFile | None
 
 
 class DiskLevel:
@@ -81,15 +79,10 @@ class DiskLevel:
             self.events.count("misses")
             return []
         place = f"{folder}/{wanted.folder}"
-        names = self._names(place)
-        of_class, exact = class_prefix(wanted), class_prefix(wanted) + signature_prefix(wanted)
-        found = self._best(place, wanted, [n for n in names if n.startswith(exact)])
+        exact, groups = candidates(self._names(place), wanted)
+        found = self._best(place, wanted, exact)
         if not found and general:
-            groups: dict[str, list[str]] = {}
-            for name in names:
-                if name.startswith(of_class + "g"):
-                    groups.setdefault(name[: len(exact)], []).append(name)
-            for group in list(groups.values())[:MOST_GENERAL]:
+            for group in groups:
                 found += self._best(place, wanted, group)
         self.events.count("hits" if found else "misses", max(1, len(found)))
         return found
@@ -104,9 +97,8 @@ class DiskLevel:
             return []
 
     def _best(self, place: str, wanted: CacheKey, names: list[str]) -> list[Found]:
-        """The first usable one of these files: this CPU's own level, then the highest."""
-        own = wanted.features[-2:] + SUFFIX
-        for name in sorted(names, key=lambda n: (n.endswith(own), n), reverse=True):
+        """The first usable one of these files."""
+        for name in names:
             found = self.read(f"{place}/{name}", wanted)
             if found is not None:
                 return [found]

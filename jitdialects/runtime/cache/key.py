@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, fields, replace
 from functools import lru_cache
 from typing import Any, cast
@@ -10,6 +11,8 @@ from typing import Any, cast
 from jitdialects.bytecode.signature import Signature, parse
 
 SUFFIX = ".jdk"
+MOST_GENERAL = 8
+"""Entries for any size that are tried for one call."""
 
 
 @dataclass(frozen=True)
@@ -82,3 +85,16 @@ def signature_prefix(key: CacheKey) -> str:
     """The part of a file name that tells signatures of a class apart: `g`eneral, or for e`x`act sizes."""
     kind = "g" if is_general(key.signature) else "x"
     return f"{kind}{_digest(key.signature, 8)}-"
+
+
+def candidates(names: Iterable[str], wanted: CacheKey) -> tuple[list[str], list[list[str]]]:
+    """Of the files in one folder, those for exactly `wanted`, and those for all sizes of such calls, one list
+    for each signature. First in each: what was made for this very level, then for the highest."""
+    of_class, own = class_prefix(wanted), wanted.features[-2:] + SUFFIX
+    exact = of_class + signature_prefix(wanted)
+    groups: dict[str, list[str]] = {}
+    for name in sorted(names, key=lambda n: (n.endswith(own), n), reverse=True):
+        if name.startswith(of_class) and name.endswith(SUFFIX):
+            groups.setdefault(name[: len(exact)], []).append(name)
+    general = [group for prefix, group in groups.items() if prefix.startswith(of_class + "g")]
+    return groups.get(exact, []), general[:MOST_GENERAL]

@@ -6,7 +6,7 @@ when to look again, and every entry has the version at which it came.
 
 Code beyond `config.code_cap` bytes is evicted, what was called least recently first, and unloaded when the
 last call that runs in it returns. Below the process there may be the disk and storage that machines share:
-`recall` loads what is on disk, `fetch` asks every level, `keep` stores on every level.
+`recall` loads what is on disk, `fetch` asks every level, `keep` and `share` store.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from jitdialects.config import config
 from jitdialects.errors import CompileError, Error
 from jitdialects.runtime.cache.disk import DiskLevel, Found
 from jitdialects.runtime.cache.key import CacheKey
+from jitdialects.runtime.cache.shared import SharedLevel
 from jitdialects.runtime.dispatch import Kernel, differences
 from jitdialects.runtime.engines import Engine, LoadedLibrary
 from jitdialects.runtime.engines.choice import shared_engine
@@ -62,13 +63,15 @@ class User(Protocol):
 
 class KernelCache:
     """Kernels by key; safe to use from several threads. `engine` makes the bytes of code callable; `disk`
-    is what processes share, None: nothing. At most `code_cap` bytes stay loaded (None: `config.code_cap`).
+    is what processes share, `shared` what machines share, None: nothing. At most `code_cap` bytes stay
+    loaded (None: `config.code_cap`).
     """
 
     def __init__(
         self,
         engine: Engine | None = None,
         disk: DiskLevel | None = None,
+        shared: SharedLevel | None = None,
         code_cap: int | None = None,
     ) -> None:
         self.version = 0
@@ -76,6 +79,7 @@ class KernelCache:
         """Calls past their threshold that found no code here."""
         self.evictions = 0
         self.disk = disk
+        self.shared = shared
         self.bytes = 0
         """Of the code that is loaded."""
         self._engine = shared_engine() if engine is None else engine
@@ -179,6 +183,8 @@ class KernelCache:
         self._lock = threading.RLock()
         if self.disk is not None:
             self.disk.after_fork()
+        if self.shared is not None:
+            self.shared.after_fork()
 
     # ---- other levels
 
@@ -203,15 +209,42 @@ class KernelCache:
     ) -> bool:
         """Whether there is code for exactly this key now, loaded from another level. Raises
         `CompileError` where it is known there that there cannot be any."""
-        if self.disk is None or config.dump is not None:
+        if config.dump is not None:
             return False
-        for found in self.disk.find(key, general=False):
+        for found in [] if self.disk is None else self.disk.find(key, general=False):
             error = found.stored.reply.error
             if found.stored.key == key and error is not None:
                 raise CompileError(error)
             if found.stored.key == key and self._load(found, constants, order) is not None:
                 return True
-        return False
+        return key in self.fetch_shared(key, constants, order, general=False)
+
+    def fetch_shared(
+        self,
+        wanted: CacheKey,
+        constants: Sequence[Constant] = (),
+        order: Sequence[int] = (),
+        *,
+        general: bool = True,
+    ) -> list[CacheKey]:
+        """As `recall`, from storage that machines share; what is found there is kept on disk, too."""
+        if self.shared is None or config.dump is not None:
+            return []
+        keys: list[CacheKey] = []
+        for stored in self.shared.find(wanted, general=general):
+            key, reply = stored.key, stored.reply
+            file = self.disk and self.disk.put(key, stored.level, stored.frame, reply.library)
+            if self._load(Found(stored, file), constants, order, "shared") is not None:
+                keys.append(key)
+        return keys
+
+    def share(
+        self, key: CacheKey, data: bytes, reply: CompileReply, order: Sequence[int] = ()
+    ) -> None:
+        """Let other machines have a reply, whose bytes are `data`."""
+        if self.shared is not None and self.shared.is_on and _is_portable(reply, order):
+            frame = without_library(data, list(order).index)
+            self.shared.put(key, reply.level or key.features, frame, reply.library)
 
     def keep(
         self,
@@ -221,11 +254,11 @@ class KernelCache:
         constants: Sequence[Constant] = (),
         order: Sequence[int] = (),
     ) -> None:
-        """Store a reply, whose bytes are `data`, on every level. A failure is kept if every attempt would
+        """Store a reply, whose bytes are `data`, here and on disk. A failure is kept if every attempt would
         end in it."""
         file = None
-        stable = reply.error is None or reply.final
-        if self.disk is not None and stable and {c.index for c in reply.constants} <= set(order):
+        stable = reply.final or _is_portable(reply, order)
+        if self.disk is not None and stable:
             frame = without_library(data, list(order).index)
             file = self.disk.put(key, reply.level or key.features, frame, reply.library)
         if reply.error is None:
@@ -237,7 +270,11 @@ class KernelCache:
         return nullcontext() if self.disk is None else self.disk.compiling(key)
 
     def _load(
-        self, found: Found, constants: Sequence[Constant], order: Sequence[int]
+        self,
+        found: Found,
+        constants: Sequence[Constant],
+        order: Sequence[int],
+        source: str = "disk",
     ) -> CacheEntry | None:
         """Make an entry of another level callable; None where that fails."""
         stored = found.stored
@@ -248,12 +285,12 @@ class KernelCache:
             facts = tuple(replace(c, index=order[c.index]) for c in stored.reply.constants)
             reply = replace(stored.reply, constants=facts)
             library = self._engine.load(reply.library, stored.key.signature, found.file)
-            return self._add(stored.key, reply, constants, library, "disk")
+            return self._add(stored.key, reply, constants, library, source)
         except (Error, OSError, LookupError, ValueError) as error:
-            assert self.disk is not None
-            self.disk.events.problem(
-                "unreadable", f"the cache entry {found.file.path} cannot be loaded: {error}"
-            )
+            level = self.shared if source == "shared" else self.disk
+            if level is not None:
+                text = f"the cache entry {stored.key.file_name} cannot be loaded: {error}"
+                level.events.problem("unreadable", text)
             return None
 
     # ---- what it says
@@ -268,6 +305,8 @@ class KernelCache:
         }
         if self.disk is not None:
             found["disk"] = self.disk.events.as_dict("hits", "misses", "stores", "write failures")
+        if self.shared is not None and config.shared_cache is not None:
+            found["shared"] = self.shared.events.as_dict("hits", "misses", "stores", "write failures")
         return found
 
     def explain(
@@ -291,6 +330,11 @@ class KernelCache:
         return "\n".join(lines)
 
 
+def _is_portable(reply: CompileReply, order: Sequence[int]) -> bool:
+    """Whether a reply makes sense to another program with this code."""
+    return reply.error is None and {c.index for c in reply.constants} <= set(order)
+
+
 _natives: dict[str, bytes] = {}
 
 
@@ -308,5 +352,5 @@ def field_differences(wanted: CacheKey, entry: CacheKey) -> Iterator[str]:
             yield f"{each.name}: {x}, entry has {y}"
 
 
-default_cache = KernelCache(disk=DiskLevel())
+default_cache = KernelCache(disk=DiskLevel(), shared=SharedLevel())
 """The cache of the process."""
