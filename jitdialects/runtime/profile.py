@@ -69,10 +69,8 @@ class ShapeHistory:
     types: tuple[ArgumentType, ...]
     seen: dict[Shapes, Times] = field(default_factory=dict[Shapes, Times])
     """The histogram: shapes of all arguments -> the calls."""
-    others: int = 0
-    """Calls of shapes for which there was no place."""
-    all: Times = field(default_factory=Times)
-    """Of any shapes."""
+    rest: Times = field(default_factory=Times)
+    """The calls of shapes for which there was no place."""
     missed: dict[Shapes, int] = field(default_factory=dict[Shapes, int])
     """Shapes of all arguments -> number of hot calls that found no code."""
     asked: Signature | None = None
@@ -88,16 +86,32 @@ class ShapeHistory:
         """How many calls had which shapes; a copy."""
         return {shapes: times.count for shapes, times in list(self.seen.items())}
 
+    @property
+    def others(self) -> int:
+        """How many calls these were."""
+        return self.rest.count
+
+    def all(self) -> Times:
+        """The calls of any shapes, as they are now."""
+        together = Times()
+        together.recent = deque[float]()
+        for times in (*self.seen.copy().values(), self.rest):
+            together.count += times.count
+            together.seconds += times.seconds
+            together.recent.extend(times.recent)
+        return together
+
     def add(self, shapes: Shapes, seconds: float) -> None:
         """Count one call."""
-        self.all.add(seconds)
         times = self.seen.get(shapes)
         if times is None:
-            if len(self.seen) >= MAX_SHAPES:
-                self.others += 1
-                return
-            times = self.seen[shapes] = Times()
-        times.add(seconds)
+            times = self.rest
+            if len(self.seen) < MAX_SHAPES:
+                times = self.seen[shapes] = Times()
+        # Times.add, written out: it is done at every call
+        times.recent.append(seconds)
+        times.count += 1
+        times.seconds += seconds
 
     def note(self, shapes: Shapes) -> None:
         """Remember shapes whose calls are not interpreted here, or not timed."""
@@ -169,9 +183,9 @@ class Profile:
     @property
     def runs(self) -> int:
         """Calls that were interpreted to their end."""
-        return sum(history.all.count for history in list(self.histories.values()))
+        return sum(history.all().count for history in list(self.histories.values()))
 
     @property
     def seconds(self) -> float:
         """That these took."""
-        return sum(history.all.seconds for history in list(self.histories.values()))
+        return sum(history.all().seconds for history in list(self.histories.values()))

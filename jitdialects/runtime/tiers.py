@@ -183,8 +183,9 @@ class Tiers:
 
     def _evidence(self, history: ShapeHistory, shapes: Shapes, signature: Signature) -> Evidence:
         """Code for these shapes alone would have served their runs, general code those of its class."""
-        times = history.seen.get(shapes, Times()) if signature.is_exact else history.all
-        typical = times.typical or history.all.typical
+        everything = history.all()
+        times = history.seen.get(shapes, Times()) if signature.is_exact else everything
+        typical = times.typical or everything.typical
         work = sum(self.works, Work())
         return Evidence(self.profile.hottest, times.count, typical, self.operators(), work)
 

@@ -141,7 +141,7 @@ def test_case_2_twelve_batch_sizes_then_the_first_again() -> None:
     assert "compiled: main(f32[n0,7], f32[7], f32[7])" in jd.explain(f)
 
 
-def test_case_2_two_sizes_that_vary() -> None:
+def test_cases_2_and_7_two_sizes_that_vary() -> None:
     """microsoft/dion#23: 12 distinct (m, n) through one program are one general entry."""
     sizes = [(2 + i, 9 + i % 5) for i in range(12)]
     calls = [(floats(m, n), floats(n), floats(n)) for m, n in (*sizes, sizes[0])]
@@ -184,6 +184,72 @@ def test_case_4_a_size_of_1_that_broadcasts_has_an_entry_of_its_own() -> None:
     used = {e.key.signature for e in f.machines()[0].functions["main"].entries if e.hits}
     assert {"main(f32[1], f32[n0])", "main(f32[n0], f32[1])"} <= used
     assert len(used) == 3  # and one for all equal sizes
+
+
+def test_case_5_sizes_that_are_compared_are_no_guards() -> None:
+    """pytorch/pytorch#191833: a <= b, a >= b and a + b == 10 hold together for (5, 5) only; here they are computed, and
+    one entry is right for every pair of sizes."""
+
+    def f(x, y):
+        a, b = x.shape[0], y.shape[0]
+        both = (a <= b) & (a >= b) & (a + b == 10)
+        return jd.cond(both, lambda v: v * 2, lambda v: v - 1, x)
+
+    def numpy(x, y):
+        return x * F32(2) if len(x) == len(y) == 5 else x - F32(1)
+
+    sizes = [(5, 5), (5, 5), (4, 6), (6, 4), (5, 6), (7, 7), (5, 5), (0, 10)]
+    calls = [(floats(n), floats(m)) for n, m in sizes]
+    f = jd.jit(f)
+    assert agree(f, numpy, calls, rounds=3) <= 2
+    used = {e.key.signature for e in f.machines()[0].functions["main"].entries if e.hits}
+    assert used == {"main(f32[n0], f32[n1])"}
+
+
+def test_case_10_memory_is_planned_for_sizes_without_an_upper_bound(
+    service: CompileService,
+) -> None:
+    """apache/tvm#18663: code for n from 1 on, compiled at n = 2, run at 64 and more: temporaries grow with n."""
+
+    def body(main: FunctionBuilder) -> None:
+        x, w = main.parameters
+        hidden = main.apply("tanh", main.apply("matmul", x, w))
+        largest = main.apply("max", hidden, axis=-1, keepdims=True)
+        main.returns(main.apply("subtract", main.apply("exp", hidden), largest), hidden)
+
+    made = program(2, body)
+    vm = jd.VM(made, Policy(threshold=1, shapes="symbolic"), service=service)
+    reference = jd.VM(made, Policy(threshold=10**9))
+    w = floats(7, 33)
+    for n in (2, 2, 64, 1000, 3):
+        got, want = (m.run("main", floats(n, 7), w) for m in (vm, reference))
+        assert [a.tobytes() for a in got] == [a.tobytes() for a in want]
+        vm.wait()
+    assert service.compiles == 1 and served(vm) == 4
+
+
+def test_case_11_one_more_than_what_was_planned_for(service: CompileService) -> None:
+    """apache/tvm#17322: compiled for 1,024 elements, called with 1,025: refused before anything is written, then served
+    by general code."""
+
+    def body(main: FunctionBuilder) -> None:
+        (x,) = main.parameters
+        total = main.apply("sum", main.apply("exp", x), axis=0)
+        main.returns(main.apply("divide", main.apply("exp", x), total))
+
+    made = program(1, body)
+    vm = jd.VM(made, Policy(threshold=2), service=service)
+    reference = jd.VM(made, Policy(threshold=10**9))
+    for n in (1024, 1024, 1024, 1025, 1025, 4099, 1024):
+        x = floats(n)
+        before = x.tobytes()
+        (got,), (want,) = (m.run("main", x) for m in (vm, reference))
+        assert got.tobytes() == want.tobytes() and x.tobytes() == before
+        if n == 1025 and served(vm) == 1:
+            text = jd.explain(vm)
+            assert "dim 0 of argument 0: 1025, entry has 1024" in text
+        vm.wait()
+    assert served(vm) == 4 and service.compiles == 2
 
 
 def test_case_8_two_sites_with_sizes_of_their_own_stay_exact(service: CompileService) -> None:
