@@ -6,11 +6,13 @@ The one module of the runtime that imports xDSL and llvmlite, and only when it i
 from __future__ import annotations
 
 import time
+from functools import partial
 
 from jitdialects.bytecode.program import Program
 from jitdialects.bytecode.signature import parse
 from jitdialects.errors import CompileError, CompileTimeError, Error
 from jitdialects.runtime.constants import PACKED_RANK
+from jitdialects.runtime.dump import LLVM_IR
 from jitdialects.runtime.messages import (
     CompileReply,
     CompileRequest,
@@ -55,7 +57,11 @@ def _compile(request: CompileRequest, since: float) -> bytes:
         raise CompileError(f"numerics mode '{request.numerics}' is not supported; use 'strict'")
     started = time.perf_counter()
     from jitdialects.lowering.pipelines import lower_program
-    from jitdialects.runtime.engines.codegen import compile_llvm_module, compile_llvm_object
+    from jitdialects.runtime.engines.codegen import (
+        compile_llvm_module,
+        compile_llvm_object,
+        kernel_text,
+    )
 
     imported = time.perf_counter()
     program = Program.from_bytes(request.program)
@@ -78,7 +84,10 @@ def _compile(request: CompileRequest, since: float) -> bytes:
     if request.bare:
         code = compile_llvm_object(module, request.features)
     else:
-        code = compile_llvm_module(module, request.features, texts)
+        title = partial(_title, str(signature))
+        code = compile_llvm_module(module, request.features, texts, title, request.source)
+    if request.dump:
+        facts.stages[LLVM_IR] = kernel_text(module, request.features)
     facts.milliseconds["import"] += (imported - started) * 1e3
     facts.milliseconds["codegen"] = (time.perf_counter() - lowered) * 1e3
     facts.cpu_seconds = time.thread_time() - since
@@ -86,6 +95,12 @@ def _compile(request: CompileRequest, since: float) -> bytes:
     natives = {name: native_library(name, request.features) for name in wanted}
     meta = {"entry": ENTRY} | facts.as_json()
     return encode_reply(meta, code, natives, stub=bool(texts))
+
+
+def _title(signature: str, function: str) -> str:
+    """What profilers and debuggers call a function of the code for `signature`: that, and what it does there."""
+    main = signature.partition("(")[0]
+    return signature if function == main else f"{signature} {function.removeprefix(main + '.')}"
 
 
 def _words(program: Program, constant: ConstantFact) -> int:

@@ -1,6 +1,7 @@
 """Texts of every stage in files with stable names, so that two shapes can be compared with `diff`.
 
-`<folder>/<function>-<first 8 digits of the fingerprint>/<signature>/<NN-pass>.mlir`
+`<folder>/<function>-<first 8 digits of the fingerprint>/<signature>/<NN-pass>.mlir`, and `llvm-ir.ll` beside them, of
+which the line tables of code speak that was compiled while dumping is on.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from pathlib import Path
 from jitdialects.runtime.cache import CacheKey
 from jitdialects.runtime.messages import CompileReply
 
+LLVM_IR = "llvm-ir.ll"
 LONGEST_SLUG = 200
 """File systems take 255 bytes in a name."""
 
@@ -43,7 +45,7 @@ def write(base: Path, key: CacheKey, reply: CompileReply) -> Path:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for name, text in reply.stages.items():
-            (folder / f"{name}.mlir").write_text(text)
+            (folder / (name if name == LLVM_IR else f"{name}.mlir")).write_text(text)
     except OSError as error:
         warnings.warn(
             f"jitdialects: the stages of {key.signature} are not dumped: {error}; "

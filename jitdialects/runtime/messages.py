@@ -19,7 +19,7 @@ from jitdialects.bytecode.dims import Dim, Shape
 from jitdialects.bytecode.dtypes import DType
 from jitdialects.errors import Error
 
-VERSION = 4
+VERSION = 5
 _REQUEST, _REPLY = b"JDRQ", b"JDRP"
 _HEAD = struct.Struct("<4sII")
 _LENGTH = struct.Struct("<I")
@@ -74,6 +74,8 @@ class CompileRequest:
     dump: bool = False
     seconds: float | None = None
     """What lowering may take."""
+    source: str = ""
+    """The file that will have the dumped LLVM IR: line tables speak of it. None are made without one."""
     bare: bool = False
     """The reply shall have a relocatable object, without a call stub, instead of a library."""
 
@@ -88,6 +90,7 @@ class CompileRequest:
             "schedule": self.schedule,
             "dump": self.dump,
             "seconds": self.seconds,
+            "source": self.source,
             "bare": self.bare,
         }
         return _frame(_REQUEST, meta, self.program)

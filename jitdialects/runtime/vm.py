@@ -21,7 +21,7 @@ from jitdialects.bytecode.signature import Signature
 from jitdialects.bytecode.verifier import verify
 from jitdialects.config import config, machine_made
 from jitdialects.errors import ArgumentError, Error
-from jitdialects.runtime import float_environment, policy_trace
+from jitdialects.runtime import dump, float_environment, policy_trace
 from jitdialects.runtime.cache import CacheEntry, CacheKey
 from jitdialects.runtime.callables import settle, stub_of
 from jitdialects.runtime.dispatch import Kernel, class_of, type_of
@@ -532,6 +532,7 @@ class _Requests:
 
 def _request_bytes(program: Program, function: str, key: CacheKey) -> bytes:
     """The request to compile a function for what `key` says."""
+    folder = None if config.dump is None else dump.folder_of(config.dump.absolute(), key)
     request = CompileRequest(
         program.to_bytes(),
         function,
@@ -540,8 +541,9 @@ def _request_bytes(program: Program, function: str, key: CacheKey) -> bytes:
         key.numerics,
         key.fuse,
         key.schedule,
-        dump=config.dump is not None,
+        dump=folder is not None,
         seconds=config.compile_seconds,
+        source="" if folder is None else str(folder / dump.LLVM_IR),
     )
     return request.encode()
 

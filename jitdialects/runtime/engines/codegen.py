@@ -9,7 +9,7 @@ product and a sum stay two roundings.
 from __future__ import annotations
 
 import platform
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from importlib import import_module
 from typing import Any
@@ -106,22 +106,40 @@ def emit_assembly(llvm_ir: str, features: str, interleave: bool = False) -> str:
     return machine.emit_assembly(_parse(llvm_ir, machine))
 
 
-def compile_llvm_module(module: ModuleOp, features: str, texts: Sequence[str] = ()) -> bytes:
+def compile_llvm_module(
+    module: ModuleOp,
+    features: str,
+    texts: Sequence[str] = (),
+    title: Callable[[str], str] | None = None,
+    source: str = "",
+) -> bytes:
     """An llvm dialect module as a shared library, whose dynamic symbols are its external functions; `texts` is
     LLVM IR that becomes part of it, translated the fast way: it runs once per call.
 
-    Raises `CompileError` on other architectures.
+    `title` gives its other functions names for debuggers and profilers. `source`: the file in which people have
+    `kernel_text(module, features)`, for line tables; "" for none. Raises `CompileError` on other architectures.
     """
+    from jitdialects.runtime.engines.debug_info import with_lines
     from jitdialects.runtime.engines.elf_link import link
 
-    kernel = compile_llvm_object(module, features)
-    return link([kernel, *(emit_object(text, features, opt=0) for text in texts)])
+    _check_host()
+    text = kernel_text(module, features)
+    if source:
+        text = with_lines(text, source, lambda name: (title and title(name)) or name)
+    kernel = emit_object(text, features, interleave=INTERLEAVE in module.attributes)
+    more = [emit_object(text, features, opt=0) for text in texts]
+    return link([kernel, *more], title=title)
+
+
+def kernel_text(module: ModuleOp, features: str) -> str:
+    """An llvm dialect module as LLVM IR."""
+    from jitdialects.runtime.engines.llvm_text import llvm_ir
+
+    return llvm_ir(module, function_attributes(features))
 
 
 def compile_llvm_object(module: ModuleOp, features: str) -> bytes:
     """An llvm dialect module as a relocatable object. Raises `CompileError` on other architectures."""
     _check_host()
-    from jitdialects.runtime.engines.llvm_text import llvm_ir
-
-    text = llvm_ir(module, function_attributes(features))
+    text = kernel_text(module, features)
     return emit_object(text, features, interleave=INTERLEAVE in module.attributes)

@@ -7,7 +7,8 @@ and data, and six kinds of relocation. `link` lays them out as
     data | table of external addresses | dynamic section                             read + write
 
 resolves what is inside, and leaves names of other libraries to the dynamic linker: a call goes through a
-stub and the table, both filled at load time. Unwind tables are dropped (kernels do not throw). Anything
+stub and the table, both filled at load time. Unwind tables are dropped (kernels do not throw), debug sections are
+kept behind all that is loaded (`elf_debug`). Anything
 else, such as thread-local storage, an unknown relocation or a truncated file, is a `LinkError`: a library
 that loads is a library that was understood.
 
@@ -17,11 +18,18 @@ References: System V ABI, x86-64 supplement 1.0, chapters 4 and 5.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from jitdialects.errors import Error
+from jitdialects.runtime.engines.elf_debug import (
+    DebugSection,
+    Reference,
+    is_debug,
+    is_known,
+    names_of,
+)
 
 _HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
 _SECTION = struct.Struct("<IIQQQQIIQQ")
@@ -46,6 +54,9 @@ _PAGE = 4096
 _LARGEST_ZEROS = 1 << 24
 _STUB_SIZE, _SLOT_SIZE = 16, 8
 _CONSTANTS, _CODE, _DATA = range(3)
+_FUNCTION = 2
+_SECTION_NAMES = 4
+"""The section that has the names of sections."""
 
 
 class LinkError(Error):
@@ -100,13 +111,15 @@ def link(
     objects: Sequence[bytes],
     needed: Sequence[str] = ("libm.so.6",),
     prefixes: Sequence[str] | None = None,
+    title: Callable[[str], str] | None = None,
 ) -> bytes:
     """One shared library from `objects`; `needed` are loaded with it if a name is left undefined. What an
-    object defines gets its prefix, if there are `prefixes`; other objects then refer to that name.
+    object defines gets its prefix, if there are `prefixes`; other objects then refer to that name. Functions that
+    only their object knows get the name that `title` gives them, for debuggers and profilers; "" for none.
 
     Raises `LinkError` for anything unknown in an object and for a symbol defined twice.
     """
-    linker = _Linker()
+    linker = _Linker(title or (lambda name: ""))
     try:
         for data, prefix in zip(objects, prefixes or [""] * len(objects), strict=True):
             linker.add(data, prefix)
@@ -214,9 +227,13 @@ def _aligned(value: int, alignment: int) -> int:
 
 
 class _Linker:
-    def __init__(self) -> None:
+    def __init__(self, title: Callable[[str], str]) -> None:
+        self.title = title
         self.areas = (Area(), Area(), Area())
         self.defined: dict[str, Symbol] = {}
+        self.shown: dict[str, Symbol] = {}
+        """Functions with names for people."""
+        self.debug: list[DebugSection] = []
         self.relocations: list[Relocation] = []
 
     def add(self, data: bytes, prefix: str = "") -> None:
@@ -232,6 +249,8 @@ class _Linker:
         for index, section in enumerate(reader.sections):
             if section.type == _SYMTAB:
                 symbols[index] = self._symbols(reader, section, starts, prefix)
+        if not self.debug:
+            self._keep_debug_sections(reader, symbols)
         for section in reader.sections:
             if section.info not in starts:
                 continue
@@ -265,7 +284,30 @@ class _Linker:
                     if name in self.defined:
                         raise LinkError(f"linker: {name!r} is defined twice")
                     self.defined[name] = symbol
+                elif info & 15 == _FUNCTION and (shown := self.title(name)):
+                    self.shown[shown] = symbol
         return symbols
+
+    def _keep_debug_sections(
+        self, reader: _Reader, symbols: Mapping[int, Sequence[Symbol | None]]
+    ) -> None:
+        found = {i: s for i, s in enumerate(reader.sections) if is_debug(s.name)}
+        kept = {i: DebugSection(s.name, reader.content(s)) for i, s in found.items()}
+        for table in reader.sections:
+            if table.type != _RELA_SECTION or table.info not in kept:
+                continue
+            section = kept[table.info]
+            for index in range(table.size // _RELA.size):
+                entry: tuple[int, ...]
+                entry = _RELA.unpack_from(reader.data, table.offset + index * _RELA.size)
+                offset, info, addend = entry
+                kind = info & 0xFFFFFFFF
+                if not is_known(kind):
+                    raise LinkError(f"linker: relocation of kind {kind} in {section.name}")
+                # what has no place is a section that is not loaded: a debug section
+                code = symbols[table.link][info >> 32]
+                section.references.append(Reference(offset, kind, code, addend))
+        self.debug = list(kept.values())
 
     def _relocate(
         self,
@@ -305,7 +347,8 @@ class _Library:
     def __init__(self, linker: _Linker, externals: list[str], needed: Sequence[str]) -> None:
         self.linker = linker
         self.externals = {name: index for index, name in enumerate(externals)}
-        self.names = [*externals, *sorted(linker.defined)]
+        self.shown = {n: s for n, s in linker.shown.items() if n not in linker.defined}
+        self.names = [*externals, *sorted(linker.defined), *sorted(self.shown)]
         self.strings, self.string_at = self._string_table([*self.names, *needed])
         self.needed = needed
         absolute = sum(1 for r in linker.relocations if r.kind == _R_64)
@@ -406,7 +449,7 @@ class _Library:
     def _symbol_table(self) -> None:
         chains, buckets = [0] * (len(self.names) + 1), [0] * self.buckets
         for index, name in enumerate(self.names, 1):
-            symbol = self.linker.defined.get(name)
+            symbol = self.linker.defined.get(name) or self.shown.get(name)
             if symbol is None or symbol.place is None:
                 entry = (self.string_at[name], 0x12, 0, 0, 0, 0)  # global function, undefined
             else:
@@ -451,6 +494,8 @@ class _Library:
             place = _HEADER.size + index * _SEGMENT.size
             _SEGMENT.pack_into(self.image, place, kind, flags, at, at, at, size, size, alignment)
         names = b"\0.text\0.dynsym\0.dynstr\0.shstrtab\0"
+        debug = self._debug_sections(len(names))
+        names += names_of(self.linker.debug)
         names_at = len(self.image)
         self.image += names + bytes(-len(names) % 8)
         table_at = len(self.image)
@@ -462,8 +507,25 @@ class _Library:
             (7, _DYNSYM, 2, self.symbols_at, self.symbols_at, symbols, 3, 1, 8, _SYMBOL.size),
             (15, _STRTAB, 2, self.strings_at, self.strings_at, strings, 0, 0, 1, 0),
             (23, _STRTAB, 0, 0, names_at, len(names), 0, 0, 1, 0),
+            *debug,
         )
         self.image += b"".join(_SECTION.pack(*section) for section in sections)
         header = (_IDENTITY, _SHARED, _X86_64, 1, 0, _HEADER.size, table_at, 0, _HEADER.size)
-        counts = (_SEGMENT.size, len(segments), _SECTION.size, len(sections), len(sections) - 1)
+        counts = (_SEGMENT.size, len(segments), _SECTION.size, len(sections), _SECTION_NAMES)
         _HEADER.pack_into(self.image, 0, *header, *counts)
+
+    def _debug_sections(self, name_at: int) -> list[tuple[int, ...]]:
+        """Append the debug sections to the image; their headers."""
+        headers: list[tuple[int, ...]] = []
+        for section in self.linker.debug:
+            data = section.resolved(self._address_of)
+            headers.append((name_at, _PROGBITS, 0, 0, len(self.image), len(data), 0, 0, 1, 0))
+            self.image += data
+            name_at += len(section.name) + 1
+        return headers
+
+    def _address_of(self, symbol: object) -> int:
+        assert isinstance(symbol, Symbol)
+        if symbol.place is None:
+            raise LinkError(f"linker: debug information speaks of {symbol.name!r}, which is elsewhere")
+        return self.address(symbol.place)
