@@ -6,15 +6,18 @@ how busy the machine is.
 
 from __future__ import annotations
 
+import inspect
 import math
 import sys
+import traceback
 from collections.abc import Callable
 from types import FrameType
 
 import pytest
+from xdsl.printer import Printer
 
 from jitdialects.bytecode.program import Program
-from jitdialects.bytecode.signature import parse
+from jitdialects.bytecode.signature import Signature, parse
 from jitdialects.lowering.pipelines import lower_program
 
 SIGNATURE = parse("main(f32[n], f32[n])")
@@ -46,7 +49,21 @@ def independent(length: int) -> Program:
     return written(steps + sums, f"%{2 * half + 1}")
 
 
-def calls(program: Program) -> int:
+def switch(branches: int) -> Program:
+    """As many branches, each with two operators."""
+    targets = ", ".join(f"{k}: ^b{k}" for k in range(branches))
+    lines = [f"  switch %0 [{targets}, default: ^b0]"]
+    for k in range(branches):
+        lines += [
+            f"^b{k}:",
+            f"  %2 = {('multiply', 'add')[k % 2]} %1, %1",
+            "  %3 = exp %2",
+            "  br ^end",
+        ]
+    return written([*lines, "^end:"], "%3")
+
+
+def calls(program: Program, signature: Signature = SIGNATURE) -> int:
     """Calls of functions that lowering the program takes."""
     count = 0
 
@@ -56,7 +73,7 @@ def calls(program: Program) -> int:
 
     sys.setprofile(called)
     try:
-        lower_program(program, SIGNATURE, "x86-64-v3")
+        lower_program(program, signature, "x86-64-v3")
     finally:
         sys.setprofile(None)
     return count
@@ -69,3 +86,26 @@ def test_compile_time_grows_in_proportion(build: Callable[[int], Program]) -> No
     calls(build(10))  # what is made once
     few, many = calls(build(40)), calls(build(160))
     assert math.log(many / few, 4) < 1.3
+
+
+def test_compile_time_grows_in_proportion_to_the_branches_of_a_switch() -> None:
+    """jax-ml/jax#4453: many branches took more than in proportion."""
+    signature = parse("main(i64[], f32[n])")
+    calls(switch(4), signature)
+    few, many = calls(switch(10), signature), calls(switch(40), signature)
+    assert math.log(many / few, 4) < 1.2
+
+
+def test_nothing_is_printed_that_nobody_reads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """pytorch/pytorch PR#120520: what only debugging reads was collected in every compile."""
+    lower_program(straight_line(3), SIGNATURE, "x86-64-v3")
+
+    def refuse(*_: object) -> None:
+        raise AssertionError("somebody prints, or asks for a stack")
+
+    monkeypatch.setattr(Printer, "print_op", refuse)
+    monkeypatch.setattr(traceback, "extract_stack", refuse)
+    monkeypatch.setattr(inspect, "stack", refuse)
+    assert not lower_program(straight_line(5), SIGNATURE, "x86-64-v3")[1].stages
+    with pytest.raises(AssertionError, match="somebody prints"):
+        lower_program(straight_line(5), SIGNATURE, "x86-64-v3", dump=True)
