@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import InitVar, dataclass
 from functools import reduce
 from types import CodeType, FunctionType
-from typing import Any, TypeAlias, cast
+from typing import Any, Protocol, TypeAlias, cast
 
 import numpy as np
 
@@ -251,8 +251,22 @@ def _emit_call(source: _Source, arena: Dim, parallel: bool) -> None:
 # ---- why a call did not fit --------------------------------------------------------------------
 
 
+class Compiled(Protocol):
+    """Code, loaded or not."""
+
+    @property
+    def signature(self) -> Signature:
+        """What it was compiled for."""
+        ...
+
+    @property
+    def reply(self) -> CompileReply:
+        """What the compiler said of it."""
+        ...
+
+
 def differences(
-    kernel: Kernel,
+    kernel: Compiled,
     signature: Signature,
     values: Sequence[int | None] = (),
     names: Sequence[str] = (),

@@ -107,17 +107,14 @@ class DiskLevel:
     def read(self, path: str, wanted: CacheKey) -> Found | None:
         """The entry at `path`, if it is whole, its name is right, and it may serve a call of `wanted`."""
         try:
-            data, inode = _read_private(path)
-            stored = decode(data)
-            if f"{stored.key.folder}/{stored.key.file_name}" != "/".join(path.rsplit("/", 3)[1:]):
-                raise BadEntry("misplaced", "its name is that of another entry")
+            stored, inode = verified(path)
         except FileNotFoundError:
             return None
         except BadEntry as error:
             self.events.problem(
                 error.reason, f"the cache entry {path} is not used and made again: {error}"
             )
-            _remove(path)
+            remove_entry(path)
             return None
         except OSError as error:
             self.events.problem("unreadable", f"a cache entry is not used: {error}")
@@ -190,7 +187,7 @@ class DiskLevel:
         for _, size, path in sorted(files):
             if total <= cap - cap // 8:
                 break
-            if _remove(path):
+            if remove_entry(path):
                 self.events.count("evictions")
             total -= size
         remove_empty_folders(folder)
@@ -242,8 +239,18 @@ def _lock(descriptor: int, seconds: float) -> None:
             time.sleep(_POLL_SECONDS)
 
 
-def _read_private(path: str) -> tuple[bytes, int]:
-    """The bytes of a file that only this user can have written, and its inode; marks it as used."""
+def verified(path: str, touch: bool = True) -> tuple[StoredEntry, int]:
+    """The entry at `path` and its inode; `BadEntry` where it is not what was written there. `touch`: mark it
+    as used."""
+    data, inode = _read_private(path, touch)
+    stored = decode(data)
+    if f"{stored.key.folder}/{stored.key.file_name}" != "/".join(path.rsplit("/", 3)[1:]):
+        raise BadEntry("misplaced", "its name is that of another entry")
+    return stored, inode
+
+
+def _read_private(path: str, touch: bool) -> tuple[bytes, int]:
+    """The bytes of a file that only this user can have written, and its inode."""
     try:
         # without O_NONBLOCK a pipe of that name would be waited for
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
@@ -262,7 +269,7 @@ def _read_private(path: str) -> tuple[bytes, int]:
         data = bytearray()
         while part := os.read(descriptor, LARGEST):
             data += part
-        if status.st_mtime + _TOUCH_SECONDS < time.time():
+        if touch and status.st_mtime + _TOUCH_SECONDS < time.time():
             with contextlib.suppress(OSError):
                 os.utime(descriptor)
         return bytes(data), status.st_ino
@@ -289,7 +296,7 @@ def _replace(path: str, data: bytes) -> int:
         raise
 
 
-def _remove(path: str) -> bool:
+def remove_entry(path: str) -> bool:
     """Remove an entry; whether it was there to be removed."""
     try:
         os.unlink(path)
