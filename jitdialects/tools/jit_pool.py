@@ -71,7 +71,8 @@ def _report(found: Replay, pool: MemoryPool) -> list[str]:
     end = pool.statistics()
     lines = [
         f"requests          {found.requests}"
-        + f", of which {found.failed_when_recorded} failed when recorded" * bool(found.failed_when_recorded),
+        + f", of which {found.failed_when_recorded} failed when recorded"
+        * bool(found.failed_when_recorded),
         f"served from pool  {end.reuse_rate:.2%} of requests, {end.reused_bytes} of {end.requested_bytes} bytes",
         f"peak live         {found.peak_live} bytes",
         f"peak reserved     {found.peak_reserved} bytes, {found.overhead:.2f} of peak live",

@@ -302,6 +302,22 @@ def test_a_larger_block_serves_where_nothing_else_is_left() -> None:
     pool.check()
 
 
+def test_records_of_free_blocks_serve_other_classes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("jitdialects.runtime.pool.store.MAX_RECORDS", 1000)
+    pool = MemoryPool()
+    blocks = [pool.allocate(64) for _ in range(900)]
+    for block in blocks[10:]:
+        pool.recycle(block)
+    more = [pool.allocate(5000) for _ in range(800)]
+    pool.check()
+    with pytest.raises(PoolError, match="blocks are in use; release some"):
+        more.extend(pool.allocate(5000) for _ in range(300))
+    pool.check()
+    for block in more:
+        pool.recycle(block)
+    assert pool.allocate(1 << 20)
+
+
 def test_threads_get_distinct_blocks() -> None:
     pool = MemoryPool()
     wrong: list[int] = []

@@ -101,6 +101,20 @@ def test_case_122_what_is_free_is_searched_then_trimmed_before_a_request_fails()
     assert pool.allocate(8 * MIB)
 
 
+def test_case_122_arrays_that_are_gone_make_room_before_a_request_fails() -> None:
+    """pytorch/pytorch#189504: also where no safe point came since."""
+    pool = MemoryPool(16 * MIB)
+    array = pool.empty((12 * MIB,), np.uint8)
+    with pytest.raises(PoolError, match="live 12582912 in 1 block"):
+        pool.empty((11 * MIB,), np.uint8)
+    del array
+    assert pool.empty((11 * MIB,), np.uint8).size
+    released = pool.allocate(4 * MIB)
+    pool.release(released)  # somebody may compute with it until a safe point
+    with pytest.raises(PoolError, match="call safe_point"):
+        pool.empty((14 * MIB,), np.uint8)
+
+
 def test_case_125_a_second_run_beside_held_chunks_grows_once() -> None:
     """microsoft/onnxruntime PR#4062."""
     reserved = growth(traces.pattern_while_chunks_are_held(), 20, counted())
@@ -247,6 +261,19 @@ def test_a_trace_in_a_folder_that_is_not_there_is_refused(tmp_path: Path) -> Non
     with pytest.raises(PoolError, match="cannot record to .*: No such file or directory"):
         pool.record(tmp_path / "none" / "a.trace")
     assert pool.allocate(8)
+
+
+def test_a_trace_of_the_process_that_cannot_be_begun_is_a_warning(tmp_path: Path) -> None:
+    from jitdialects.runtime.pool import default_pool
+
+    default_pool.allocate(8)
+    before = jd.stats()["pool"]["trace_failures"]
+    try:
+        with pytest.warns(RuntimeWarning, match="pool_trace: .*none/a.trace: No such file"):
+            jd.config.pool_trace = tmp_path / "none" / "a.trace"
+        assert jd.stats()["pool"]["trace_failures"] == before + 1
+    finally:
+        jd.config.pool_trace = None
 
 
 def test_a_forked_child_does_not_write_to_the_trace(tmp_path: Path) -> None:

@@ -55,6 +55,9 @@ class _Checker:
             if sizes != sorted(sizes) or any(exact_bin(size) != k for size in sizes):
                 yield f"exact list {k} holds {sizes}"
         yield from self._list("spare records", self.state.spare, UNUSED)
+        spares = sum(place == "spare records" for place in self.places.values())
+        if spares != self.state.spares:
+            yield f"{self.state.spares} records are spare, the list has {spares}"
         yield from self._list("deferred blocks", self.state.deferred)
         yield from self._records()
         yield from self._extents()

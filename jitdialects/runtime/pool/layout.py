@@ -45,6 +45,7 @@ class PoolState(ctypes.Structure):
         ("exact", ctypes.c_uint64 * EXACT_BINS),  # released exact blocks, smallest first
         ("deferred", ctypes.c_uint64),
         ("spare", ctypes.c_uint64),  # records without memory
+        ("spares", ctypes.c_uint64),  # how many
         ("records", ctypes.c_uint64),  # records ever used; number 0 is never used
         ("limit", ctypes.c_uint64),  # of `reserved`; 0: none
         ("coarse", ctypes.c_uint64),  # 1: requests take coarse classes

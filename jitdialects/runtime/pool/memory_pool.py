@@ -27,14 +27,11 @@ from jitdialects.runtime.pool.layout import (
     COUNT,
     DEFERRED,
     EXACT,
-    FIRST_MAPPED,
-    KIND,
     NEXT,
     RECORD_WORDS,
     REQUESTED,
     REQUESTED_BYTES,
     REQUESTS,
-    STAMP,
     kind_of,
 )
 from jitdialects.runtime.pool.report import (
@@ -223,12 +220,6 @@ class MemoryPool(Store):
             self._check_live(block, "recycle")
             self._recycle(block)
 
-    def _recycle(self, block: int) -> None:
-        count = self.table[block * RECORD_WORDS + COUNT] - 1
-        self.table[block * RECORD_WORDS + COUNT] = count
-        if not count:
-            self._free(block)
-
     def safe_point(self) -> None:
         """Nothing computes with released blocks any more: make them available."""
         if self.mailbox or self.head[DEFERRED] or self.shelf.was_closed:
@@ -236,29 +227,11 @@ class MemoryPool(Store):
                 self._drain()
 
     def _drain(self) -> None:
-        head, table, mailbox = self.head, self.table, self.mailbox
-        while mailbox:
-            self._recycle(mailbox.popleft())
-        if self.shelf.was_closed:
-            while block := self.shelf.take_left():
-                self._recycle(block)
-        block = head[DEFERRED]
-        head[DEFERRED] = 0
-        while block:
-            following = table[block * RECORD_WORDS + NEXT]
+        head, table = self.head, self.table
+        self._empty_mailbox()
+        while block := head[DEFERRED]:
+            head[DEFERRED] = table[block * RECORD_WORDS + NEXT]
             self._free(block)
-            block = following
-
-    def _free(self, block: int) -> None:
-        head, table, at = self.head, self.table, block * RECORD_WORDS
-        kind = table[at + KIND]
-        if kind >= FIRST_MAPPED:
-            table[at + STAMP] = head[REQUESTS]
-        if kind == EXACT:
-            self.keep_exact(block)
-        else:
-            table[at + NEXT] = head[kind]
-            head[kind] = block
 
     def empty(self, shape: Sequence[int], dtype: DTypeLike) -> NDArray[Any]:
         """An uninitialised C-contiguous array; its block is released when the last view goes."""

@@ -4,9 +4,11 @@
 from __future__ import annotations
 
 import os
+import warnings
 from typing import Any
 
 from jitdialects.config import config, watch
+from jitdialects.errors import PoolError
 from jitdialects.runtime.pool.memory_pool import MemoryPool
 
 
@@ -41,7 +43,11 @@ def _trace(pool: MemoryPool) -> None:
     if path is None:
         pool.stop_recording()
     else:
-        pool.record(str(path).replace("%p", str(os.getpid())))
+        try:
+            pool.record(str(path).replace("%p", str(os.getpid())))
+        except PoolError as error:  # whoever asks for memory has nothing to do with it
+            pool.state.trace_failures += 1
+            warnings.warn(f"pool_trace: {error}", RuntimeWarning, stacklevel=2)
 
 
 _OPTIONS = {

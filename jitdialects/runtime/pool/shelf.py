@@ -99,4 +99,3 @@ def stock_of(kind: int) -> int:
     if kind >= FIRST_MAPPED:
         return 0
     return max(1, min(STOCK_BLOCKS, STOCK_BYTES >> (kind + SMALLEST)))
-

@@ -6,7 +6,9 @@
   2**26, gets a mapping of its own, rounded to pages (where that is indeed smaller). After release it
   waits in a list sorted by size; a request takes the smallest that fits if at most a quarter is wasted.
 
-Memory goes back to the system in `trim`.
+Memory goes back to the system in `trim`. An exception from outside (an interrupt) may come between any two steps
+and must leave at most a block that nobody has and nobody gets: a record changes its kind last when it comes into use
+and first when it goes, leaves its list before its memory goes, and bytes are counted before they are had.
 """
 
 from __future__ import annotations
@@ -37,6 +39,8 @@ from jitdialects.runtime.pool.layout import (
     PAGE,
     PAGE_CLASS,
     RECORD_WORDS,
+    REQUESTED,
+    REQUESTS,
     SLAB,
     SLAB_BYTES,
     SLAB_SHARE,
@@ -55,7 +59,8 @@ from jitdialects.runtime.pool.shelf import SHELVED, Shelf
 from jitdialects.runtime.pool.system import MAP_FLAGS, MAP_NORESERVE, Memory
 from jitdialects.runtime.pool.trim import look, trim
 
-_BLOCKS_OF_A_PAGE = PAGE >> SMALLEST
+MOST_NEW_RECORDS = PAGE >> SMALLEST
+"""Records that one request can need: for all blocks of a page."""
 
 
 class Store:
@@ -112,16 +117,43 @@ class Store:
                 self.table[at + NEXT] = self.head[kind]
                 self.head[kind] = block
 
+    # ---- blocks that become free ---------------------------------------------------------------
+
+    def _recycle(self, block: int) -> None:
+        count = self.table[block * RECORD_WORDS + COUNT] - 1
+        self.table[block * RECORD_WORDS + COUNT] = count
+        if not count:
+            self._free(block)
+
+    def _free(self, block: int) -> None:
+        head, table, at = self.head, self.table, block * RECORD_WORDS
+        kind = table[at + KIND]
+        if kind >= FIRST_MAPPED:
+            table[at + STAMP] = head[REQUESTS]
+        if kind == EXACT:
+            self.keep_exact(block)
+        else:
+            table[at + NEXT] = head[kind]
+            head[kind] = block
+
+    def _empty_mailbox(self) -> None:
+        """What destructors gave back is nobody's: an array that somebody computes with is not destroyed."""
+        mailbox, shelf = self.mailbox, self.shelf
+        while mailbox:
+            self._recycle(mailbox.popleft())
+        if shelf.was_closed:
+            while block := shelf.take_left():
+                self._recycle(block)
+
     # ---- fresh memory --------------------------------------------------------------------------
 
     def fresh(self, kind: int, size: int) -> int:
         """A record for `size` bytes where no free block of its kind is left; raises before anything is
         changed, but for what was given back to the system."""
         state = self.state
-        if not state.spare and state.records + _BLOCKS_OF_A_PAGE >= MAX_RECORDS:
-            raise PoolError(f"MemoryPool: more than {MAX_RECORDS} blocks; release some or trim()")
         capacity = page_rounded(size) if kind == EXACT else 1 << (kind + SMALLEST)
         try:
+            self._have_records()
             if kind >= FIRST_MAPPED:
                 block = self._mapped(kind, capacity, size)
             else:
@@ -136,6 +168,17 @@ class Store:
         state.fresh_bytes += size
         return block
 
+    def _have_records(self) -> None:
+        """See that there are enough spare records for any request."""
+        if self._records_left() < MOST_NEW_RECORDS:
+            self._empty_mailbox()
+            trim(self)
+            if self._records_left() < MOST_NEW_RECORDS:
+                raise PoolError(f"MemoryPool: {MAX_RECORDS} blocks are in use; release some")
+
+    def _records_left(self) -> int:
+        return self.state.spares + MAX_RECORDS - self.state.records
+
     def _cut(self, kind: int, capacity: int, size: int) -> int:
         """A block of a slab."""
         state, table = self.state, self.table
@@ -146,10 +189,8 @@ class Store:
             slab = self._mapped(IS_SLAB, self._slab_bytes(capacity), size)
             state.slab[kind], state.bump[kind] = slab, 0
         address: int = table[slab * RECORD_WORDS + ADDRESS] + state.bump[kind]
-        block = self.new_record(address, capacity, kind)
-        table[block * RECORD_WORDS + SLAB] = slab
         state.bump[kind] += capacity
-        return block
+        return self.new_record(address, capacity, kind, slab)
 
     def _regained(self, kind: int, capacity: int, size: int) -> int:
         """A block in pages that had been given back."""
@@ -166,8 +207,7 @@ class Store:
         address, slab = table[at + ADDRESS], table[at + SLAB]
         table[at + KIND], table[at + CAPACITY] = kind, capacity
         for offset in range(capacity, room, capacity):
-            block = self.new_record(address + offset, capacity, kind)
-            table[block * RECORD_WORDS + SLAB] = slab
+            block = self.new_record(address + offset, capacity, kind, slab)
             table[block * RECORD_WORDS + NEXT] = state.free[kind]
             state.free[kind] = block
         return span
@@ -181,6 +221,7 @@ class Store:
         self._make_room(capacity, size)
         address = self.memory.map(capacity)
         if address is None:
+            self._empty_mailbox()
             trim(self)
             address = self.memory.map(capacity)
         if address is None:
@@ -194,6 +235,7 @@ class Store:
         if state.reserved_bytes + capacity > state.grow_until:
             look(self, capacity, size)
         if state.limit and state.reserved_bytes + capacity > state.limit:
+            self._empty_mailbox()
             trim(self)
             if state.reserved_bytes + capacity > state.limit:
                 raise exhausted(self, size, f"within the limit of {state.limit} bytes")
@@ -207,30 +249,33 @@ class Store:
                 return block
         return 0
 
-    def new_record(self, address: int, capacity: int, kind: int) -> int:
+    def new_record(self, address: int, capacity: int, kind: int, slab: int = 0) -> int:
         """A record for memory in no list."""
         state, table = self.state, self.table
         block = state.spare
         if block:
+            state.spares -= 1
             state.spare = table[block * RECORD_WORDS + NEXT]
         else:
             block = state.records
-            state.records += 1
+            table[block * RECORD_WORDS + KIND] = UNUSED
+            state.records = block + 1
         at = block * RECORD_WORDS
-        for word in range(RECORD_WORDS):
-            table[at + word] = 0
-        table[at + ADDRESS], table[at + CAPACITY], table[at + KIND] = address, capacity, kind
+        table[at + ADDRESS], table[at + CAPACITY], table[at + SLAB] = address, capacity, slab
+        table[at + COUNT] = table[at + NEXT] = table[at + REQUESTED] = table[at + STAMP] = 0
+        table[at + KIND] = kind
         return block
 
     def discard(self, block: int) -> None:
         """Unmap the block, unless its slab is mapped for it, and make the record a spare one."""
         state, table, at = self.state, self.table, block * RECORD_WORDS
+        table[at + KIND] = UNUSED
         if not table[at + SLAB]:
             self.memory.unmap(table[at + ADDRESS], table[at + CAPACITY])
             state.reserved_bytes -= table[at + CAPACITY]
-        table[at + KIND] = UNUSED
         table[at + NEXT] = state.spare
         state.spare = block
+        state.spares += 1
 
     # ---- exact blocks --------------------------------------------------------------------------
 

@@ -63,7 +63,9 @@ class Recorder:
             while self._events:
                 lines.append(self._events.popleft())
             try:
-                self._file.write("".join(f"{line}\n" for line in lines).encode())
+                data = "".join(f"{line}\n" for line in lines).encode()
+                while data:
+                    data = data[self._file.write(data) :]
             except OSError as error:
                 text = f"the pool's trace {self.path} ends early: {error.strerror}"
                 warnings.warn(text, RuntimeWarning, stacklevel=2)

@@ -12,7 +12,9 @@ so the cost of a look is spread over the memory that was mapped since the last o
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import ctypes
+from collections.abc import Collection
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
@@ -39,6 +41,7 @@ from jitdialects.runtime.pool.layout import (
 if TYPE_CHECKING:
     from jitdialects.runtime.pool.store import Store
 
+Heads: TypeAlias = "ctypes.Array[ctypes.c_uint64]"
 GROW, KEEP = 1.5, 1.25
 """Reserved bytes at which a look is due, and that it leaves, as multiples of the most that was live."""
 UNSEEN = 8 << 20
@@ -52,7 +55,7 @@ def look(store: Store, wanted: int, size: int) -> None:
     total = state.reserved_bytes + wanted
     if total > UNSEEN:
         held = store.held()
-        live = int(rows[held, REQUESTED].sum())
+        live = int(rows[store.taken(), REQUESTED].sum())
         state.peak_bytes = max(state.peak_bytes, live + size)
         state.looks += 1
         if total > GROW * state.peak_bytes:
@@ -73,8 +76,7 @@ def _evict(store: Store, free: np.ndarray, excess: int) -> None:
     going = alone[before < excess]
     gone = set(going.tolist())
     for name, place in {_list_of(store, block) for block in gone}:
-        heads = getattr(store.state, name)
-        heads[place] = _relinked(store, [b for b in store.chain(heads[place]) if b not in gone])
+        _unlink(store, getattr(store.state, name), place, gone)
     for block in gone:
         store.discard(block)
 
@@ -85,13 +87,14 @@ def _list_of(store: Store, block: int) -> tuple[str, int]:
     return ("exact", exact_bin(store.table[at + CAPACITY])) if kind == EXACT else ("free", kind)
 
 
-def _relinked(store: Store, blocks: list[int]) -> int:
-    """Make these records a list; its head."""
+def _unlink(store: Store, heads: Heads, place: int, gone: Collection[int]) -> None:
+    """Take these blocks out of a list. Until its head changes, the list leads to all that it led to."""
     following = 0
-    for block in reversed(blocks):
-        store.table[block * RECORD_WORDS + NEXT] = following
-        following = block
-    return following
+    for block in reversed(store.chain(heads[place])):
+        if block not in gone:
+            store.table[block * RECORD_WORDS + NEXT] = following
+            following = block
+    heads[place] = following
 
 
 def trim(store: Store) -> int:
@@ -101,16 +104,10 @@ def trim(store: Store) -> int:
     before = state.reserved_bytes
     in_use = set(rows[store.held(), SLAB].tolist()) - {0}
     for name, place in store.free_lists():
-        heads = getattr(state, name)
-        if heads[place]:
-            heads[place] = _without_unused(store, heads[place], in_use)
+        _discard_unused(store, getattr(state, name), place, in_use)
     for place in range(PAGE_CLASS, FIRST_MAPPED):
-        spans = store.chain(state.spans[place])
-        gone = [s for s in spans if store.table[s * RECORD_WORDS + SLAB] not in in_use]
-        state.reserved_bytes += len(gone) << (
-            place + SMALLEST
-        )  # counted with their slab from here on
-        state.spans[place] = _without_unused(store, state.spans[place], in_use)
+        gone = _discard_unused(store, state.spans, place, in_use)
+        state.reserved_bytes += gone << (place + SMALLEST)  # counted with their slab from here on
     for place in range(CLASSES):
         if state.slab[place] not in in_use:
             state.slab[place] = 0
@@ -119,42 +116,38 @@ def trim(store: Store) -> int:
         store.discard(slab)
     for kind in range(FIRST_MAPPED):
         if state.free[kind]:
-            state.free[kind] = _give_back_pages(store, kind)
+            _give_back_pages(store, kind)
     state.trims += 1
     return before - state.reserved_bytes
 
 
-def _without_unused(store: Store, head: int, in_use: set[int]) -> int:
-    """Discard the records of a list that belong to no slab in use; the head of what stays."""
-    kept: list[int] = []
-    for block in store.chain(head):
-        if store.table[block * RECORD_WORDS + SLAB] in in_use:
-            kept.append(block)
-        else:
+def _discard_unused(store: Store, heads: Heads, place: int, in_use: set[int]) -> int:
+    """Discard the blocks of a list that belong to no slab in use; their number."""
+    blocks = store.chain(heads[place])
+    gone = {b for b in blocks if store.table[b * RECORD_WORDS + SLAB] not in in_use}
+    if gone:
+        _unlink(store, heads, place, gone)
+        for block in gone:
             store.discard(block)
-    return _relinked(store, kept)
+    return len(gone)
 
 
-def _give_back_pages(store: Store, kind: int) -> int:
-    """Make spans of the pages that free blocks of a class fill; the head of its list without them."""
+def _give_back_pages(store: Store, kind: int) -> None:
+    """Make spans of the pages that free blocks of a class fill."""
     state, table = store.state, store.table
     place = max(kind, PAGE_CLASS)
     room = 1 << (place + SMALLEST)
     pages: dict[int, list[int]] = {}
     for block in store.chain(state.free[kind]):
         pages.setdefault(table[block * RECORD_WORDS + ADDRESS] // PAGE, []).append(block)
-    kept: list[int] = []
-    for page, blocks in pages.items():
-        if len(blocks) << (kind + SMALLEST) < room:
-            kept += blocks
-            continue
+    full = {p: b for p, b in pages.items() if len(b) << (kind + SMALLEST) >= room}
+    _unlink(store, state.free, kind, {block for blocks in full.values() for block in blocks})
+    for page, blocks in full.items():
         slab = table[blocks[0] * RECORD_WORDS + SLAB]
         for block in blocks:
             store.discard(block)
-        span = store.new_record(page * PAGE, room, SPAN)
-        table[span * RECORD_WORDS + SLAB] = slab
-        table[span * RECORD_WORDS + NEXT] = state.spans[place]
-        state.spans[place] = span
         store.memory.forget(page * PAGE, room)
         state.reserved_bytes -= room
-    return _relinked(store, kept)
+        span = store.new_record(page * PAGE, room, SPAN, slab)
+        table[span * RECORD_WORDS + NEXT] = state.spans[place]
+        state.spans[place] = span

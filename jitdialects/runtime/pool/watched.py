@@ -21,7 +21,6 @@ from jitdialects.runtime.pool.layout import (
 )
 from jitdialects.runtime.pool.memory_pool import MemoryPool
 
-
 MOST_NAMED = 5
 """Live blocks that an error names."""
 
@@ -33,7 +32,9 @@ class WatchedPool(MemoryPool):
         """As of `MemoryPool`; in debug mode `PoolError` also if the block was written to after its release."""
         ledger, recorder = self.ledger, self.recorder
         try:
-            block = MemoryPool.allocate(self, size if ledger is None or size < 0 else size + RED_ZONE)
+            block = MemoryPool.allocate(
+                self, size if ledger is None or size < 0 else size + RED_ZONE
+            )
         except PoolError:
             if recorder is not None and size >= 0:
                 recorder.add(f"!{size}")
@@ -98,5 +99,7 @@ class WatchedPool(MemoryPool):
             with self._lock:
                 for block in sorted(self.ledger.poisoned):
                     at = block * RECORD_WORDS
+                    if self.table[at + COUNT]:  # another thread is just getting it
+                        continue
                     self.ledger.touched(block, self.table[at + ADDRESS], self.table[at + CAPACITY])
             self.ledger.tell()
