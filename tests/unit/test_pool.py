@@ -378,7 +378,7 @@ def test_slabs_of_all_small_classes_fit_a_small_limit(limit: int) -> None:
 
 def test_a_limit_that_is_no_number_is_refused() -> None:
     with pytest.raises(PoolError, match="limit must be at least 1 byte, got 'much'"):
-        MemoryPool(limit="much")
+        MemoryPool(limit="much")  # pyright: ignore[reportArgumentType]
 
 
 @pytest.mark.parametrize("size", [2**63, 2**64 + 64, 2**90])
