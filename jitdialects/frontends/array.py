@@ -451,7 +451,8 @@ class Array:
     def __array__(
         self, dtype: DTypeLike | None = None, copy: bool | None = None
     ) -> NDArray[np.generic]:
-        return np.array(self.value.fetch("np.asarray()"), dtype=dtype, copy=copy)
+        data = self.value.fetch("np.asarray()")
+        return data if dtype is None and not copy else np.array(data, dtype=dtype, copy=copy)
 
     def _scalar(self, wanted: str) -> bool | int | float:
         data = self.value.fetch(wanted)

@@ -193,6 +193,15 @@ def _lifted(values: Sequence[object]) -> tuple[object, ...]:
     )
 
 
+def _as_arrays(result: object) -> object:
+    """The lazy arrays for what a call gave: an array, or a tuple."""
+    if isinstance(result, tuple):
+        return tuple(
+            [Array(known(r, False)) for r in cast("tuple[NDArray[np.generic], ...]", result)]
+        )
+    return Array(known(cast("NDArray[np.generic]", result), False))
+
+
 def _interned(name: str) -> str:
     return sys.intern(name) if type(name) is str else name
 
@@ -243,6 +252,8 @@ class Jitted(StubCallable, Generic[P, R]):
         )
         self._captures: dict[object, tuple[Capture, VM]] = {}
         self._plain: dict[_PlainKey, tuple[Capture, VM]] = {}
+        self._gives_arrays = True
+        """Whether all results are arrays or tuples of them, none of which stands for a Python scalar."""
         self._last: Capture | None = None
         self._offered: dict[VM, Sequence[CacheEntry]] = {}
         self._stubs: dict[tuple[VM, CacheEntry], Stub] = {}
@@ -262,16 +273,21 @@ class Jitted(StubCallable, Generic[P, R]):
         if active_tracer() is not None:
             return self.__wrapped__(*args, **kwargs)  # inside a capture: becomes part of it
         values, names = self._ordered(args, kwargs)
-        plain, lifted = self._plain.get((names, _look(values))), False
-        if plain is None and Array in map(type, values):
-            values, lifted = _lifted(values), True
-            plain = self._plain.get((names, _look(values)))
+        lifted = Array in map(type, values)
+        if lifted:
+            values = _lifted(values)
+            if not names and self._gives_arrays and Array not in map(type, values):
+                result = cast("Callable[..., object]", self)(*values)
+                if self._gives_arrays:  # still: it may have been captured just now
+                    return cast(R, _as_arrays(result))
+        plain = self._plain.get((names, _look(values)))
         if plain is not None:
             self._last, vm = plain
-            if self._stubs and not lifted:
+            lets_through = bool(self._stubs) and not lifted
+            if lets_through:
                 vm.let_through("main")  # what stubs let through is to be timed
             result = self._last.run(vm, cast("Sequence[Argument]", values), as_arrays=lifted)
-            self._offer(plain)
+            self._offer(plain, lets_through)
             return cast(R, result)
         method = self._method(args)
         if method is not None:
@@ -384,13 +400,14 @@ class Jitted(StubCallable, Generic[P, R]):
 
     # ---- compiled code
 
-    def _offer(self, found: tuple[Capture, VM]) -> None:
-        """Let stubs take the calls that this capture's compiled code fits."""
+    def _offer(self, found: tuple[Capture, VM], lets_through: bool) -> None:
+        """Let stubs take the calls that this capture's compiled code fits. `lets_through`: one of them may have
+        let this call through, as a sample."""
         callables.settle()
         captured, vm = found
         entries, shapes = vm.functions["main"].free, len(self._shapes)
         is_new = self._offered.get(vm) is not entries or self._offered_shapes != shapes
-        if self._stubs and not is_new:
+        if lets_through and not is_new:
             for stub in list(self._stubs.values()):
                 stub.set_period()
         if not is_new or not captured.is_plain or vm.recorder is not None:
@@ -442,6 +459,7 @@ class Jitted(StubCallable, Generic[P, R]):
                 vm.argument_names = names_of = argument_names(self.__wrapped__, structure)
                 if self._dims is not None:
                     vm.functions["main"].tiers.constraints = self._dims.of(names_of)
+                self._gives_arrays &= captured.is_plain and not any(captured.weak)
                 found = self._captures[key] = captured, vm
             self._last = found[0]
             if len(leaves) == len(values) and all(map(operator.is_, leaves, values)):

@@ -38,7 +38,6 @@ from jitdialects.frontends.blocks import (
     Block,
     Collect,
     Kind,
-    Place,
     Point,
     build_program,
     map_integers,
@@ -68,7 +67,7 @@ MOST_POINTS = 1 << 14
 """Instructions of different structures kept per thread; with more the thread forgets its blocks."""
 
 _FACTS = ConcreteFacts()
-_NO_SLOTS = range(0)
+_NO_SLOTS, _NO_INTEGERS = range(0), list[int]()
 
 
 @functools.lru_cache(maxsize=4096)
@@ -156,6 +155,17 @@ class _Compiled:
         return all(d or b == i for d, b, i in zip(self.dynamic, self.baked, integers, strict=True))
 
 
+def _key_of(
+    opcode: str, numbers: tuple[int, ...], attributes: Attributes
+) -> tuple[object, list[int]]:
+    """What tells instructions with attributes apart, and the integers, which do not."""
+    spec = spec_of(attributes)
+    if spec is None:
+        return (opcode, numbers, *attributes.items()), _NO_INTEGERS
+    collect = Collect()
+    return (opcode, numbers, map_integers(spec, collect)), collect.found
+
+
 class LazyRecorder(Recorder):
     """Records the operator calls of one thread; other threads may ask it to run."""
 
@@ -192,70 +202,59 @@ class LazyRecorder(Recorder):
             inferred = dtype, sizes, (dtype.name, dtype.weak, sizes)
         else:
             inferred = None
+        block = self._block
         for value in values:
-            block = value.block  # read once: another thread may run it meanwhile
-            if value.error is not None or (block is not None and block.recorder is not self):
-                value.run()
-        frame = user_frame()
-        place = None if frame is None else (frame.f_code, frame.f_lasti)
+            if value.block is not block and (value.block is not None or value.error is not None):
+                value.run()  # a block of another thread: not with the lock of this one
+        frame = user_frame(3)
         with self._lock:
             block = self._block
             if len(block.values) >= BLOCK_LENGTH:
                 self.flush()
                 block = self._block
-            return self._append(block, operator.name, values, attributes, place, inferred)
+            known = len(block.parameters)
+            numbers = tuple([v.index if v.block is block else block.outside(v) for v in values])
+            integers = _NO_INTEGERS
+            key: object = (operator.name, numbers)
+            if attributes:
+                key, integers = _key_of(operator.name, numbers, attributes)
+            point = block.point.children.get(key)
+            seen: object = None
+            if inferred is None:
+                kinds = tuple([v.kind for v in values])
+                seen = (kinds, integers) if integers else kinds
+                if point is not None and point.seen == seen:
+                    inferred = point.result
+                else:
+                    try:
+                        inferred = _infer_once(operator.name, kinds, tuple(attributes.items()))
+                    except BaseException:
+                        block.forget_parameters(known)
+                        raise
+            if point is None:
+                point = self._grow(block, key, operator.name, numbers, len(integers))
+            if point.seen is not seen:
+                point.seen, point.result = seen, inferred
+            block.point = point
+            block.attributes.append(attributes)
+            block.places.append(None if frame is None else (frame.f_code, frame.f_lasti))
+            if integers:
+                block.integers += integers
+            assert inferred is not None
+            dtype, sizes, kind = inferred
+            value = LazyValue(dtype, sizes, None, block, len(block.values), kind)
+            block.values.append(weakref.ref(value))
+            return value
 
-    def _append(
-        self,
-        block: Block,
-        opcode: str,
-        values: Sequence[LazyValue],
-        attributes: Attributes,
-        place: Place,
-        inferred: tuple[DType, Shape, Kind] | None,
-    ) -> LazyValue:
-        known = len(block.parameters)
-        numbers = tuple([v.index if v.block is block else block.outside(v) for v in values])
-        integers: list[int] = []
-        if attributes:
-            spec = spec_of(attributes)
-            key: object = (opcode, numbers, *attributes.items())
-            if spec is not None:
-                collect = Collect()
-                key = opcode, numbers, map_integers(spec, collect)
-                integers = collect.found
-        else:
-            key = opcode, numbers
-        point = block.point.children.get(key)
-        if inferred is None:
-            kinds = tuple([v.kind for v in values])
-            seen = (kinds, integers) if integers else kinds
-            if point is not None and point.seen == seen:
-                inferred = point.result
-            else:
-                try:
-                    inferred = _infer_once(opcode, kinds, tuple(attributes.items()))
-                except BaseException:
-                    block.forget_parameters(known)
-                    raise
-        else:
-            seen = None
-        assert inferred is not None
-        if point is None:
-            first = len(block.integers)
-            slots = range(first, first + len(integers)) if integers else _NO_SLOTS
-            point = block.point.children[key] = Point(block.point, opcode, numbers, slots)
-            self._points += 1
-        if point.seen is not seen:
-            point.seen, point.result = seen, inferred
-        block.point = point
-        block.attributes.append(attributes)
-        block.places.append(place)
-        block.integers += integers
-        dtype, sizes, kind = inferred
-        value = LazyValue(dtype, sizes, None, block, len(block.values), kind)
-        block.values.append(weakref.ref(value))
-        return value
+    def _grow(
+        self, block: Block, key: object, opcode: str, numbers: tuple[int, ...], integers: int
+    ) -> Point:
+        """A point for what was not recorded here before."""
+        first = len(block.integers)
+        slots = range(first, first + integers) if integers else _NO_SLOTS
+        point = block.point.children[key] = Point(block.point, opcode, numbers, slots)
+        self._points += 1
+        return point
 
     def forget(self) -> None:
         """Drop the programs of all blocks; they are built again when needed."""
@@ -287,7 +286,7 @@ class LazyRecorder(Recorder):
             return
         results = tuple([v.index for v in alive])
         compiled = self._compiled(block, results)
-        arguments = [p.argument() for p in block.parameters]
+        arguments: list[object] = [p.argument() for p in block.parameters]
         if block.integers:
             arguments += [i for i, d in zip(block.integers, compiled.dynamic, strict=True) if d]
         for value, data in zip(alive, compiled.vm.run("main", *arguments), strict=True):
@@ -305,7 +304,7 @@ class LazyRecorder(Recorder):
     def _compiled(self, block: Block, results: tuple[int, ...]) -> _Compiled:
         key = block.point, results
         known = self._kept.get(key)
-        if known is not None and known.fits(block.integers):
+        if known is not None and (not block.integers or known.fits(block.integers)):
             self._kept.move_to_end(key)
             return known
         dynamic = [False] * len(block.integers)

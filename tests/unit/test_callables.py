@@ -342,19 +342,34 @@ def test_results_that_stand_for_python_scalars_come_as_before() -> None:
 def test_lazy_arrays_reach_compiled_code() -> None:
     f = hot(lambda x, y: x * y + 1, (ramp(4), ramp(4)))
     x = jnp.asarray(ramp(4))
-    (machine,) = f.machines()
-    for _ in range(TIMED_FIRST):
-        f(x, x)
-    before = entered(machine)
+    before = served(f)
     for other in (x, x + 1, ramp(4)):
         result = f(x, y=other)
         assert isinstance(result, jd.Array)
         assert (np.asarray(result) == ramp(4) * np.asarray(other) + 1).all()
-    assert entered(machine) == before + 3
+    assert served(f) == before + 3
     with pytest.raises(jd.errors.TraceError):
         kept: list[Any] = []
         jd.jit(lambda x: kept.append(x))(ramp(4))
         f(x, kept[0])
+
+
+def test_lazy_arrays_keep_the_structure_of_results() -> None:
+    x = jnp.asarray(ramp(4))
+    f = jd.jit(lambda x, n: {"sum": x + n, "n": n} if x.ndim == 1 else (x + n, n))
+    for _ in range(6):
+        flat, pair = f(x, 2), f(x.reshape(2, 2), 2)
+        f.wait()
+        assert list(flat) == ["sum", "n"] and isinstance(flat["sum"], jd.Array)
+        assert (np.asarray(flat["sum"]) == ramp(4) + 2).all() and isinstance(flat["n"], jd.Array)
+        assert type(pair) is tuple and (np.asarray(pair[0]).reshape(-1) == ramp(4) + 2).all()
+        # a result that stands for a Python scalar does not make float64 of float32
+        assert (x * flat["n"]).dtype == F32 and (x * pair[1]).dtype == F32
+    g = jd.jit(lambda x: (x + 1, x * 2))
+    for _ in range(6):
+        both = g(x)
+        g.wait()
+        assert type(both) is tuple and (np.asarray(both[1]) == ramp(4) * 2).all()
 
 
 def test_calls_go_on_while_stubs_are_replaced() -> None:
