@@ -16,16 +16,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jitdialects.bytecode import signature
-from jitdialects.bytecode.binary import MAGIC
 from jitdialects.bytecode.program import Program
 from jitdialects.config import config
-from jitdialects.errors import BytecodeError, CompileError, ConfigError, Error
+from jitdialects.errors import CompileError, ConfigError, Error
 from jitdialects.runtime import policy_trace
 from jitdialects.runtime.policy import TUNINGS, Policy
 from jitdialects.runtime.policy_simulator import simulate
 from jitdialects.runtime.shape_policies import POLICIES
 from jitdialects.runtime.stats import stats
 from jitdialects.runtime.vm import VM
+from jitdialects.tools import program_file
 
 Results: TypeAlias = tuple[NDArray[Any], ...]
 
@@ -121,17 +121,9 @@ def main(args: Sequence[str] | None = None) -> int:
 
 def _load(path: str) -> Program:
     try:
-        data = Path(path).read_bytes()
+        return program_file.load(path)
     except OSError as error:
         raise UsageError(f"cannot open '{path}': {error.strerror}") from None
-    if data.startswith(MAGIC[:4]):  # decode says what is wrong with the rest of the magic
-        return Program.from_bytes(data)
-    try:
-        return Program.from_text(data.decode(), path)
-    except UnicodeDecodeError as error:
-        raise BytecodeError(
-            f"byte {error.start}: neither a .jbc file (wrong magic) nor UTF-8 text"
-        ) from None
 
 
 def parse_input(text: str, rng: np.random.Generator) -> object:
