@@ -35,7 +35,7 @@ import weakref
 from collections.abc import Generator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from jitdialects.config import config
 from jitdialects.errors import CompileError
@@ -162,8 +162,9 @@ class CompileServer:
         self._unavailable = False
         self._refused: dict[bytes, str] = {}
         """Digests of requests that ended two servers or got no answer, and what is known of it."""
-        self._deaths = 0
-        """Servers that ended without an answer since the last answer."""
+        self.deaths = 0
+        """Servers that ended without an answer, or did not answer in time."""
+        self._deaths_in_a_row = 0
         _servers.add(self)
 
     def __call__(self, request: bytes) -> bytes:
@@ -190,6 +191,15 @@ class CompileServer:
     def is_apart(self) -> bool:
         """Whether requests are served by another process."""
         return not self._unavailable and config.compiler == "server"
+
+    def statistics(self) -> dict[str, Any]:
+        """Counts, for `jd.stats()`."""
+        return {
+            "starts": self.starts,
+            "deaths": self.deaths,
+            "refused": len(self._refused),
+            "in_process": not self.is_apart,
+        }
 
     def close(self) -> None:
         """End the server and start none again; a request in flight ends with `CompileError`."""
@@ -250,7 +260,7 @@ class CompileServer:
                 self._end()  # a reply that nobody reads would be taken for the next one
                 raise
             else:
-                self._deaths = 0
+                self._deaths_in_a_row = 0
                 return reply
         raise _Hopeless(f"the compiler ended over this request ({why})")
 
@@ -266,12 +276,12 @@ class CompileServer:
             server.popen.poll() is not None or server.budget != self._budget
         ):
             self._end()  # it left between requests, as one does that has grown too large
-        if self._deaths >= _MOST_DEATHS:
+        if self._deaths_in_a_row >= _MOST_DEATHS:
             raise CompileError(
-                f"the compiler ended {self._deaths} times in a row; this process compiles nothing any more"
+                f"the compiler ended {self._deaths_in_a_row} times in a row; this process compiles nothing any more"
             )
-        if self._process is None and self._deaths > 1:
-            self._closed.wait(min(_FIRST_PAUSE * 2 ** (self._deaths - 2), _LONGEST_PAUSE))
+        if self._process is None and self._deaths_in_a_row > 1:
+            self._closed.wait(min(_FIRST_PAUSE * 2 ** (self._deaths_in_a_row - 2), _LONGEST_PAUSE))
         if not self._closed.is_set() and self._process is None:
             self._process = _start(self._budget)
             self.starts += 1
@@ -282,10 +292,11 @@ class CompileServer:
 
     def _bury(self) -> None:
         self._end()
-        self._deaths += 1
-        if self._deaths == _MOST_DEATHS:
+        self.deaths += 1
+        self._deaths_in_a_row += 1
+        if self._deaths_in_a_row == _MOST_DEATHS:
             warnings.warn(
-                f"jitdialects: the compile server ended {self._deaths} times in a row; "
+                f"jitdialects: the compile server ended {self._deaths_in_a_row} times in a row; "
                 "nothing more is compiled, programs run interpreted",
                 RuntimeWarning,
                 stacklevel=4,

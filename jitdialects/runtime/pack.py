@@ -12,7 +12,6 @@ made by another compiler is replaced. `python -m jitdialects.runtime.pack` makes
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import os
 import sys
@@ -36,7 +35,6 @@ from jitdialects.runtime.compile_server import default_server
 from jitdialects.runtime.dispatch import Kernel
 from jitdialects.runtime.engines import LibraryFile, LoadedLibrary
 from jitdialects.runtime.engines.choice import shared_engine
-from jitdialects.runtime.engines.elf_link import link
 from jitdialects.runtime.identity import compiler_version, feature_level
 from jitdialects.runtime.messages import CompileReply, CompileRequest, facts_and_code
 from jitdialects.runtime.pool import MemoryPool
@@ -106,6 +104,8 @@ class _Made:
 
     def reply(self) -> CompileReply:
         """What to load; the library has this kernel alone."""
+        from jitdialects.runtime.engines.elf_link import link  # most processes find a library
+
         return CompileReply.of(self.facts, link([self.code]))
 
 
@@ -302,6 +302,8 @@ class KernelPack:
         made, path = dict(level.made), pack_path(level.level)
         if len(made) < len(KERNELS) or path is None or not level.is_kept:
             return
+        from jitdialects.runtime.engines.elf_link import link
+
         names = list(KERNELS)
         code = link([made[name].code for name in names], prefixes=list(map(_prefix, names)))
         facts: dict[str, Any] = {}
@@ -391,6 +393,8 @@ os.register_at_fork(after_in_child=default_pack.after_fork)
 
 def main(args: Sequence[str] | None = None) -> int:
     """Make the pack for this CPU if it is not there; the exit code (1: there is none, 2: usage)."""
+    import argparse
+
     parser = argparse.ArgumentParser(
         "python -m jitdialects.runtime.pack",
         description="Compile the kernel pack for this CPU into the cache folder "

@@ -13,6 +13,8 @@ def stats() -> dict[str, Any]:
     """The state of the runtime as plain data; `minute` has the indicators of the last 60 seconds."""
     from jitdialects.runtime.cache import default_cache
     from jitdialects.runtime.callables import way_of_calls
+    from jitdialects.runtime.compile_server import default_server
+    from jitdialects.runtime.service import default_service
     from jitdialects.runtime.vm import machines
 
     total, minute = indicators.since_start(), indicators.last_minute()
@@ -22,6 +24,9 @@ def stats() -> dict[str, Any]:
         "compile_failures": total.compile_failures,
         "compile_seconds": total.compile_seconds,
         "compile_cpu_seconds": total.compile_cpu_seconds,
+        "compile_requests_waiting": len(default_service.waiting()),
+        "compile_requests_dropped": default_service.dropped,
+        "compile_server": default_server.statistics(),
         "run_seconds": total.run_seconds,
         "cache_hits": total.hits,
         "cache_misses": total.misses,

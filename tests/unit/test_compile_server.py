@@ -24,6 +24,7 @@ from jitdialects.runtime.compile_server import MAIN, CompileServer, compile_in_p
 from jitdialects.runtime.messages import CompileReply, CompileRequest
 from jitdialects.runtime.policy import Policy
 from jitdialects.runtime.service import CompileService
+from jitdialects.runtime.stats import stats
 from jitdialects.runtime.vm import VM
 
 
@@ -144,6 +145,9 @@ def test_a_server_that_dies_over_a_request_is_asked_once_more(
     with pytest.raises(CompileError, match="ended over this request"):
         server(request())
     assert server.starts == 3, "it is not tried again"
+    expected = {"starts": 3, "deaths": 2, "refused": 1, "in_process": False}
+    assert server.statistics() == expected
+    assert stats()["compile_server"].keys() == expected.keys()
 
 
 def test_a_server_that_does_not_answer_is_killed(play: Play) -> None:
