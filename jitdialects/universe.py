@@ -52,6 +52,7 @@ _PASSES: dict[str, str] = {
     "loop-parallelize": "passes.loop_parallelize:LoopParallelizePass",
     "loop-pack": "passes.loop_pack:LoopPackPass",
     "loop-pack-constants": "passes.loop_pack_constants:LoopPackConstantsPass",
+    "loop-prefetch": "passes.loop_prefetch:LoopPrefetchPass",
     "loop-schedule": "passes.loop_schedule:LoopSchedulePass",
     "loop-stream": "passes.loop_stream:LoopStreamPass",
     "loop-distribute": "passes.loop_distribute:LoopDistributePass",

@@ -41,7 +41,15 @@ _STORES = frozenset({"memref.store", "vector.store"})
 _MASKED = frozenset({"vector.maskedload", "vector.maskedstore"})
 _ACCESSES = _LOADS | _STORES | _MASKED
 _SILENT = (
-    _FRESH | _VIEW_LIKE | {"memref.dim", "memref.view", "memref.get_global", "vector.create_mask"}
+    _FRESH
+    | _VIEW_LIKE
+    | {
+        "memref.dim",
+        "memref.view",
+        "memref.get_global",
+        "memref.prefetch",
+        "vector.create_mask",
+    }
 )
 _STRUCTURE = frozenset(
     {"scf.for", "scf.if", "scf.yield", "loop.nest", "loop.parallel", "loop.yield"}

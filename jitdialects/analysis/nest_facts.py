@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import cast
 
-from xdsl.dialects.builtin import FixedBitwidthType, VectorType
+from xdsl.dialects.builtin import DYNAMIC_INDEX, FixedBitwidthType, VectorType
 from xdsl.ir import Attribute, Block, SSAValue
 
 from jitdialects.analysis.body import Body, body_of
@@ -31,7 +31,9 @@ class NestFacts:
     `at_most` bounds the innermost one. `contiguous`: along the innermost axis, which is parallel, accesses
     go to neighbours or stay; memory of an iteration's own is not looked at. `shares`: along one of the axes something
     is read over and over inside loops. `private_bytes`: memory that an iteration allocates. `accumulators`: "none", "scalars" or "arrays" among the memory that the body
-    allocates. `streams`: accesses to memory that was not allocated here. `functions`: operations that become
+    allocates. `along`: an iteration further, something that it loads lies as many elements further. `read_bytes`,
+    `written_bytes`: of the largest memory that was not allocated here, None if not static; `row`: elements of the last
+    axis of what it reads, likewise. `sweeps`: reductions side by side, where accumulators are arrays. `streams`: accesses to memory that was not allocated here. `functions`: operations that become
     tens of others.
     """
 
@@ -48,6 +50,11 @@ class NestFacts:
     shares: bool
     private_bytes: int
     lane_bytes: int
+    along: bool
+    read_bytes: int | None
+    written_bytes: int | None
+    row: int | None
+    sweeps: int
 
 
 def facts_of(nest: NestOp) -> NestFacts:
@@ -57,6 +64,8 @@ def facts_of(nest: NestOp) -> NestFacts:
     bounds = list(zip(nest.lower, nest.upper, nest.step_values, strict=True))
     extents = [constant_extent(low, high) for low, high, _ in bounds]
     lanes = lanes_along(nest.ivs[-1])
+    read = [access for access in outside if not access.is_store]
+    accumulators = _accumulators(body)
     return NestFacts(
         kinds=nest.kind_names,
         extents=tuple(
@@ -66,10 +75,15 @@ def facts_of(nest: NestOp) -> NestFacts:
         at_most=extent_at_most(*bounds[-1][:2]),
         contiguous=nest.kind_names[-1] == PARALLEL and _is_contiguous(body.accesses, lanes),
         encloses_loops=any(op.regions for op in body.others) or bool(body.loops),
-        accumulators=_accumulators(body),
+        accumulators=accumulators,
         shares=_shares(nest, outside, lanes),
         private_bytes=_private_bytes(body),
         lane_bytes=_lane_bytes(body),
+        along=any(map(lanes.is_contiguous_access, read)),
+        read_bytes=_largest(read),
+        written_bytes=_largest([access for access in outside if access.is_store]),
+        row=_row(read),
+        sweeps=_sweeps(nest) if accumulators == "arrays" else 0,
         streams=len(outside),
         element_bytes=max((_bytes(access.value_type) for access in body.accesses), default=4),
         operations=len(body.accesses) + len(body.others) + len(body.loops),
@@ -116,6 +130,34 @@ def _size(memory: SSAValue) -> int:
     """Bytes of a memref that the body allocates."""
     type = memref_type(memory)
     return _bytes(type.get_element_type()) * prod(type.get_shape())
+
+
+def _largest(accesses: Sequence[Access]) -> int | None:
+    """Bytes of the largest memref."""
+    sizes = [_static_size(base) for base in {access.base for access in accesses}]
+    return None if None in sizes else max((size or 0 for size in sizes), default=0)
+
+
+def _static_size(memory: SSAValue) -> int | None:
+    return None if DYNAMIC_INDEX in memref_type(memory).get_shape() else _size(memory)
+
+
+def _row(read: Sequence[Access]) -> int | None:
+    """The last axis of the memref of most axes."""
+    shapes = [memref_type(access.base).get_shape() for access in read if access.indices]
+    last = max(shapes, key=len)[-1] if shapes else 0
+    return None if last == DYNAMIC_INDEX else last
+
+
+def _sweeps(nest: NestOp) -> int:
+    """Nests in the body itself that reduce what was not allocated here."""
+    reductions = (
+        op for op in nest.body.block.ops if isinstance(op, NestOp) and op.kind_names[0] != PARALLEL
+    )
+    return sum(
+        any(not is_fresh(root_of(access.base)) for access in body_of(op.body.block).accesses)
+        for op in reductions
+    )
 
 
 def _accumulators(body: Body) -> str:

@@ -12,6 +12,8 @@ CHUNK = 16384
 """Elements that are worth another thread: about 5 us of the cheapest loop, ten times what a region costs."""
 STREAM = 4 << 20
 """Bytes of a result that no reader finds in the cache any more, or that would cost others their place in it."""
+PREFETCH = 16 * 1024
+"""Bytes ahead that results past the cache leave time for."""
 STREAM_BODY = 20
 """Operations of a body that is worth a second copy for when its result turns out to be large."""
 MAX_LANES = 32
@@ -40,10 +42,12 @@ def elementwise_schedule(facts: NestFacts, level: Level) -> Schedule:
     threads = CHUNK if may_have_points(facts, 2 * CHUNK) else 0
     long = extent is None or extent >= width * SMALL_BODY_UNROLL
     small = facts.operations <= SMALL_BODY and long and registers == 1
+    stream = registers == 1 and may_be_worth_streaming(facts, width)
     return Schedule(
         vector=width,
         unroll=SMALL_BODY_UNROLL if small else 0,
-        stream=STREAM if may_be_worth_streaming(facts, width) else 0,
+        stream=STREAM if stream else 0,
+        prefetch=PREFETCH if stream else 0,
         threads=threads,
     )
 
@@ -59,7 +63,11 @@ def may_be_worth_streaming(facts: NestFacts, width: int) -> bool:
     columns = facts.extents[-1]
     if len(facts.extents) > 1 and (columns is None or columns % width):
         return False
-    if not may_have_points(facts, STREAM // facts.element_bytes):
+    if facts.written_bytes is None:
+        large = may_have_points(facts, STREAM // facts.element_bytes)
+    else:  # maybe by iterations of nests around, a row each
+        large = facts.written_bytes >= STREAM
+    if not large:
         return False
     cheap = facts.functions == 0 and facts.operations <= STREAM_BODY
     return cheap or None not in facts.extents

@@ -17,7 +17,15 @@ SEGMENT = 16 * 1024
 ACCUMULATORS = 1280 * 1024
 """Bytes of accumulators on the stack, at most: those in use, 32 for a column, then fit a second-level cache."""
 ROWS = 4
-"""Rows abreast, at most: memory serves so many streams well."""
+"""Rows abreast, at most: chains of additions overlap, and what there is to do between rows."""
+LONG_ROW = 256
+"""Elements from which on the sum of one row has enough to do: one stream is what memory serves best."""
+LARGE = 2 << 20
+"""Bytes that no second-level cache holds."""
+PREFETCH = 8192
+"""Bytes ahead: what memory brings in the time that one line takes, and a fraction of the first-level cache."""
+PREFETCH_COLUMNS = 1024
+"""Of each of some rows: a fraction of a segment."""
 LANES = 32
 """Of a sum in the numerics contract."""
 CHUNK = 16384
@@ -46,6 +54,7 @@ def columns_schedule(facts: NestFacts, level: Level) -> Schedule:
         tile=(0,) * (len(facts.kinds) - 1) + (tile,) if tile else (),
         vector=width,
         distribute=tile or max(extent or 1, 1),
+        prefetch=0 if may_be_cached(facts) else PREFETCH_COLUMNS,
         threads=CHUNK if tile else 0,
     )
 
@@ -54,13 +63,36 @@ def rows_schedule(facts: NestFacts, level: Level) -> Schedule:
     """Some rows abreast: memory serves several streams better than one, and chains of additions overlap. All
     registers may be accumulators, since operands come from memory."""
     registers = level.registers * level.lanes * 4
-    return abreast(facts, max(1, min(ROWS, registers // max(1, facts.lane_bytes))))
+    most = max(1, min(ROWS, registers // max(1, facts.lane_bytes)))
+    alone = is_long(facts) and facts.sweeps == 1
+    return abreast(facts, 1 if alone or comes_from_memory(facts) else most)
 
 
 def dots_schedule(facts: NestFacts, level: Level) -> Schedule:
     """Rows that meet one vector: as many abreast as have their lanes in the registers of a product's tile."""
     registers = LANES // lanes_for(facts, level)
-    return abreast(facts, max(1, min(ROWS, level.rows * level.vectors // registers)))
+    most = max(1, min(ROWS, level.rows * level.vectors // registers))
+    return abreast(facts, 1 if comes_from_memory(facts) else most)
+
+
+def comes_from_memory(facts: NestFacts) -> bool:
+    """Long rows, one after the other as they lie in memory, are what it serves best."""
+    return is_long(facts) and not may_be_cached(facts)
+
+
+def is_long(facts: NestFacts) -> bool:
+    """A row has more elements than there is to do between two of them."""
+    return facts.row is not None and facts.row >= LONG_ROW
+
+
+def may_be_cached(facts: NestFacts) -> bool:
+    """What it reads may be in a cache that is close; so may memory of unknown size."""
+    return facts.read_bytes is None or facts.read_bytes < LARGE
+
+
+def chunks_schedule(facts: NestFacts) -> Schedule:
+    """The loop along one row."""
+    return Schedule(prefetch=PREFETCH if facts.along and not may_be_cached(facts) else 0)
 
 
 def abreast(facts: NestFacts, most: int) -> Schedule:
@@ -68,7 +100,7 @@ def abreast(facts: NestFacts, most: int) -> Schedule:
     extent = facts.extents[-1]
     rows = most if extent is None else balanced(extent, most)
     if rows < 2:
-        return Schedule()
+        return Schedule(threads=CHUNK if extent is None or extent > 1 else 0)
     others = len(facts.kinds) - 1
     jam = (1,) * others + (rows,)
     if extent == rows:

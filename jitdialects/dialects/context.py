@@ -13,6 +13,7 @@ _HERE = {
     "arith": ("upstream", "COMPLETED_ARITH"),
     "llvm": ("upstream", "COMPLETED_LLVM"),
     "loop": ("loop", "LOOP"),
+    "memref": ("upstream_memref", "COMPLETED_MEMREF"),
     "tssa": ("tssa", "TSSA"),
     "vm": ("vm", "VM"),
 }

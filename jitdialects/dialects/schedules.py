@@ -27,7 +27,17 @@ FAMILIES = (
 )
 """Kinds of nest that `loop-schedule` tells apart."""
 LISTS = ("tile", "order", "jam")
-NUMBERS = ("vector", "rest", "unroll", "panel", "pack", "stream", "threads", "distribute")
+NUMBERS = (
+    "vector",
+    "rest",
+    "unroll",
+    "panel",
+    "pack",
+    "stream",
+    "prefetch",
+    "threads",
+    "distribute",
+)
 _FIELD = re.compile(r"\s*(\w+)\s*=\s*(\[[^\]]*\]|[^,\[\]]+?)\s*(?:,|$)")
 
 
@@ -44,6 +54,7 @@ class Schedule:
     panel   tiles of the innermost axis that go together: all other axes meet them before the next ones
     pack    1: what one iteration of the outermost axis reads over and over inside is copied first
     stream  bytes of a result from which on the innermost axis stores past the cache
+    prefetch  bytes that reads along the innermost axis are announced ahead
     threads elements (points of the loops inside counted) of a chunk, the least that is worth another thread:
             chunks of the outermost axis may run on several
     distribute  iterations, at most, of the innermost axis, which moves into the loops of the body
@@ -59,6 +70,7 @@ class Schedule:
     panel: int = 0
     pack: int = 0
     stream: int = 0
+    prefetch: int = 0
     threads: int = 0
     distribute: int = 0
     asked: str = ""

@@ -358,6 +358,18 @@ class FenceOp(IRDLOperation):
         printer.print_string(" seq_cst")
 
 
+@irdl_op_definition
+class PrefetchOp(IRDLOperation):
+    """The cache line at `addr` will be read (`rw` 0) or written (1); `hint`: 3 for the closest cache. Never faults."""
+
+    name = "llvm.intr.prefetch"
+
+    addr = operand_def(LLVMPointerType)
+    rw = prop_def(IntegerAttr)
+    hint = prop_def(IntegerAttr)
+    cache = prop_def(IntegerAttr)
+
+
 LLVM_OPERATIONS: tuple[type[Operation], ...] = (
     AbsOp,
     CountLeadingZerosOp,
@@ -373,6 +385,7 @@ LLVM_OPERATIONS: tuple[type[Operation], ...] = (
     MaskedStoreOp,
     MaximumOp,
     MinimumOp,
+    PrefetchOp,
     RoundEvenOp,
     SMaxOp,
     SMinOp,

@@ -40,6 +40,7 @@ def schedule_of_axis(schedule: Schedule, axis: int, rank: int) -> Schedule:
         unroll=schedule.unroll if innermost else 0,
         pack=schedule.pack if axis == 0 else 0,
         stream=schedule.stream if innermost else 0,
+        prefetch=schedule.prefetch if innermost else 0,
         threads=schedule.threads if axis == 0 else 0,
         asked=schedule.asked,
     )

@@ -23,11 +23,13 @@ from xdsl.dialects import llvm
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
     ArrayAttr,
+    BoolAttr,
     DenseArrayBase,
     IntegerAttr,
     MemRefType,
     ModuleOp,
     i8,
+    i32,
     i64,
 )
 from xdsl.ir import Attribute, Operation, SSAValue
@@ -35,6 +37,7 @@ from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import PassFailedException
 
 from jitdialects.analysis import bounds
+from jitdialects.dialects.upstream_llvm import PrefetchOp
 from jitdialects.lowering.llvm_addresses import (
     access,
     access_properties,
@@ -56,6 +59,7 @@ from jitdialects.lowering.llvm_conversion import (
 )
 
 _CACHE_LINE = 64
+_TRUE = BoolAttr.from_bool(True)
 
 
 def _memref(value: SSAValue) -> MemRefType[Attribute]:
@@ -76,6 +80,17 @@ def _store(op: Operation, c: Conversion) -> None:
     properties = access_properties(byte_width(_memref(memref).element_type))
     pointer = access(c, memref, indices)
     c.emit_effect(llvm.StoreOp, (c.value(value), pointer), properties)
+    c.replace(op)
+
+
+def _prefetch(op: Operation, c: Conversion) -> None:
+    memref, *indices = op.operands
+    properties = {
+        "rw": IntegerAttr(int(op.properties["isWrite"] == _TRUE), i32),
+        "hint": op.properties["localityHint"],
+        "cache": IntegerAttr(int(op.properties["isDataCache"] == _TRUE), i32),
+    }
+    c.emit_effect(PrefetchOp, (access(c, memref, indices),), properties)
     c.replace(op)
 
 
@@ -268,6 +283,7 @@ def _strided_metadata(op: Operation, c: Conversion) -> None:
 TABLE: Table = {
     "memref.load": _load,
     "memref.store": _store,
+    "memref.prefetch": _prefetch,
     "memref.alloca": _alloca,
     "memref.view": _view,
     "memref.subview": _subview,

@@ -94,7 +94,7 @@ class Body:
         if isinstance(tensor, BlockArgument):
             return load_element(self.at, self.outer[tensor], indices)
         if tensor in self.kept:
-            return load_element(self.at, self.kept[tensor], indices)
+            return self.load_kept(tensor, indices)
         op = tensor.owner
         assert isinstance(op, Operation)
         operands = [self._known[key] for key in self._reads(tensor, indices)]
@@ -110,6 +110,10 @@ class Body:
         raise PassFailedException(
             f"{op.name} cannot be inside a group with others; run tssa-fuse to form groups"
         )
+
+    def load_kept(self, tensor: SSAValue, indices: Indices) -> SSAValue:
+        """An element that was computed and stored before."""
+        return load_element(self.at, self.kept[tensor], indices)
 
     def moved(self, op: Operation, indices: Indices) -> Indices:
         """Where a broadcast, or a reshape that adds or drops axes of size 1, has its element from."""

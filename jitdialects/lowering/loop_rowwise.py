@@ -5,8 +5,9 @@
                                    s = sum of (y[i, j] = exp(x[i, j] - m))     stored while it is summed
                                    for j: y[i, j] = y[i, j] / s
 
-`analysis.row_stages` says which sweeps there are and what each of them stores for later ones. The row stays in
-the cache between sweeps. Each operation is the numerics contract's, in its order (a maximum before the
+`analysis.row_stages` says which sweeps there are and what each of them stores for later ones. What is not a result
+itself (the exponentials) is kept in a row on the stack if rows are short: results are then written once, maybe past the
+cache. The row stays in the cache between sweeps. Each operation is the numerics contract's, in its order (a maximum before the
 exponentials, no rescaling on the way): what is fused is the traffic, not the arithmetic.
 
 Several reduced axes are one, in C order: buffers of the full shape are contiguous then.
@@ -17,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import MemRefType, i1, i8
+from xdsl.dialects.builtin import FixedBitwidthType, MemRefType, i1, i8
 from xdsl.ir import Operation, SSAValue
 
 from jitdialects.analysis.row_stages import RowStages, Sweep, stages_of_block
@@ -27,11 +28,14 @@ from jitdialects.dialects.interfaces import Reduction, has_trait
 from jitdialects.dialects.loop import PARALLEL
 from jitdialects.dialects.tssa import GroupOp
 from jitdialects.dialects.tssa_types import shape_of
-from jitdialects.lowering.emitter import Emitter, collapse
-from jitdialects.lowering.loop_elementwise import Body, over, store_element
+from jitdialects.lowering.emitter import Emitter, collapse, memref_of
+from jitdialects.lowering.loop_elementwise import Body, load_element, over, store_element
 from jitdialects.lowering.loop_reduction import reduce_row
 
 Indices = tuple[SSAValue, ...]
+
+KEPT_BYTES = 8192
+"""Of a row on the stack, at most: some of them and the rows that are read fit a first-level cache."""
 
 
 def lower_rows(at: Emitter, group: GroupOp) -> None:
@@ -43,6 +47,16 @@ class _RowBody(Body):
     """Elements, at indices in which the reduced axes are one."""
 
     full: Shape
+    rows: dict[SSAValue, SSAValue]
+    """What is kept of this row, by itself."""
+
+    def place(self, tensor: SSAValue, buffer: SSAValue, indices: Indices) -> tuple[SSAValue, Indices]:
+        """Where an element is kept: in its row, or at `indices` of `buffer`."""
+        row = self.rows.get(tensor)
+        return (buffer, indices) if row is None else (row, indices[-1:])
+
+    def load_kept(self, tensor: SSAValue, indices: Indices) -> SSAValue:
+        return load_element(self.at, *self.place(tensor, self.kept[tensor], indices))
 
     def moved(self, op: Operation, indices: Indices) -> Indices:
         source, target = shape_of(op.operands[0]), shape_of(op.results[0])
@@ -67,7 +81,7 @@ class _Rows:
         self.flat: dict[SSAValue, SSAValue] = {}
         self.yields = list(group.terminator.operands)
         self.body = _RowBody(at, group)
-        self.body.full = self.full
+        self.body.full, self.body.rows = self.full, {}
         self.outs = [
             self._rows_of(out) if shape_of(v) == self.full else out
             for v, out in zip(self.yields, group.outs, strict=True)
@@ -105,6 +119,7 @@ class _Rows:
             outer = tuple(
                 zero if size == 1 else iv for size, iv in zip(self.kept, ivs, strict=True)
             )
+            self.body.rows = self._rows_on_stack()
             for sweep in self.stages.sweeps:
                 self._compute_rows(outer, sweep.level)
                 self._sweep(outer, sweep)
@@ -113,6 +128,18 @@ class _Rows:
                 if shape_of(value) != self.full:
                     index = self._own_index(value, outer)
                     store_element(self.at, self.body.element(value, index), out, index)
+
+    def _rows_on_stack(self) -> dict[SSAValue, SSAValue]:
+        """Memory for what is kept until the place of a result is overwritten, where that is not much."""
+        found: dict[SSAValue, SSAValue] = {}
+        for value, number in self.stages.kept.items():
+            element = memref_of(self.outs[number]).get_element_type()
+            if self.yields[number] is value or not isinstance(self.length, int):
+                continue
+            assert isinstance(element, FixedBitwidthType)
+            if self.length * element.bitwidth // 8 <= KEPT_BYTES:
+                found[value] = self.at.alloca(element, self.length)
+        return found
 
     def _own_index(self, value: SSAValue, outer: Indices) -> Indices:
         """Where a value per row has its element."""
@@ -147,7 +174,7 @@ class _Rows:
         """Write what later sweeps load."""
         for value, number in sweep.stores.items():
             element = self.body.element(value, indices)
-            store_element(self.at, element, self.outs[number], indices)
+            store_element(self.at, element, *self.body.place(value, self.outs[number], indices))
 
     def _reduce(self, outer: Indices, sweep: Sweep, op: Operation) -> None:
         (operand,) = op.operands

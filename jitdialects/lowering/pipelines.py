@@ -31,7 +31,7 @@ STAGES = {
     "vm": "vm",
     "tssa": "tssa-fuse",
     "loop": "convert-tssa-to-loop",
-    "scf": "loop-stream",
+    "scf": "loop-prefetch",
     "llvm": "llvm-emit-packed-entry",
 }
 """Stage names that users ask for -> the pass after which the text is taken."""
@@ -74,6 +74,7 @@ def loop_passes(features: str, schedule: str = "") -> tuple[ModulePass, ...]:
     from jitdialects.passes.loop_pack import LoopPackPass
     from jitdialects.passes.loop_pack_constants import LoopPackConstantsPass
     from jitdialects.passes.loop_parallelize import LoopParallelizePass
+    from jitdialects.passes.loop_prefetch import LoopPrefetchPass
     from jitdialects.passes.loop_schedule import LoopSchedulePass
     from jitdialects.passes.loop_stream import LoopStreamPass
     from jitdialects.passes.loop_tile import LoopTilePass
@@ -97,6 +98,7 @@ def loop_passes(features: str, schedule: str = "") -> tuple[ModulePass, ...]:
         LoopUnrollAndJamPass(),
         LoopParallelizePass(),
         LoopStreamPass(),
+        LoopPrefetchPass(),  # last: the copy of a loop whose results stay in the cache needs none
     )
 
 

@@ -185,7 +185,7 @@ class Distributor:
         block = Block(arg_types=[INDEX] * nest.rank)
         self.values.update(zip(nest.ivs, block.args, strict=True))
         self.write(nest.body.block, block.add_op)
-        schedule = nest_schedule(nest).without("vector", "unroll", "jam", "stream", "threads")
+        schedule = nest_schedule(nest).without("vector", "unroll", "jam", "stream", "prefetch", "threads")
         put(_like(nest, self.values, block, schedule))
 
     def _flush(self, run: list[Operation], put: Callable[[Operation], None]) -> None:

@@ -8,13 +8,14 @@
 | the same, functions like exp in the body | vectors of several registers from v3 on: four, two of 8-byte elements. Their chains are kept side by side (`loop.interleave` on a module that has nothing else) |
 | the same, a body of a few operations without functions | also unrolled |
 | the same, two chunks of 16384 elements or more | chunks on several threads |
-| the same, a result of 4 MiB or more (and cheap, if the size is not static) | stored past the cache |
+| the same, a result of 4 MiB or more (and cheap, if the size is not static) | stored past the cache, what it reads announced 16 KiB ahead; not vectors of several registers |
 | parallel axes around reductions with scalar accumulators (a matmul) | columns tiled to a register tile, rows jammed: 8 rows x 2 vectors (v4), 6 x 2 (v3), 2 x 1 (below: no FMA), and 4 x 2 for what such tiles leave over; one row: 8 vectors. Tiles of columns go outside, so that a panel of the right operand is used by all rows; four tiles at a time, packed where there are more rows than one tile has |
 | products, sums over the last axis (and other rows), segments of columns | chunks of the outermost axis on several threads |
 | the same as a matmul, if nothing is shared between the columns (a sum over an axis that is not the last) | segments of rows of up to 16 KB, the column axis distributed over the loops inside |
 | the same as a matmul, but columns not next to each other | four columns jammed: independent chains hide the latency |
-| parallel axes around reductions with arrays of accumulators (a sum over the last axis) | up to four rows abreast, as many as have their accumulators in registers |
+| parallel axes around reductions with arrays of accumulators (a sum over the last axis) | up to four rows abreast, as many as have their accumulators in registers ; one at a time if they are long and gone over once, or long and more than 2 MiB |
 | the same, if the rows share what they are multiplied with (a matrix times a vector) | as many rows abreast as have their 32 lanes in the registers of a product's tile: four (v4), three (v3), one (below) |
+| the loop along a row of something larger than 2 MiB, the first one that reads it | reads announced 8 KiB ahead, if rows are not abreast; of columns 1 KiB |
 | a reduction of up to 8 steps | unrolled |
 | anything else | none |
 
@@ -34,12 +35,14 @@ from xdsl.dialects.builtin import ModuleOp, UnitAttr
 from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import PassFailedException
 
+from jitdialects.analysis.body import body_of
 from jitdialects.analysis.machine import LEVELS, Level
 from jitdialects.analysis.nest_facts import NestFacts, facts_of
 from jitdialects.analysis.schedule_elementwise import elementwise_schedule
 from jitdialects.analysis.schedule_product import product_schedule
 from jitdialects.analysis.schedule_reduction import (
     SHORT,
+    chunks_schedule,
     columns_schedule,
     dots_schedule,
     is_reduction,
@@ -128,6 +131,30 @@ def one_region(nest: NestOp, schedule: Schedule) -> Schedule:
     return schedule
 
 
+def only_new_lines(nest: NestOp, schedule: Schedule) -> Schedule:
+    """`schedule` without a prefetch, if what lies ahead is another row that is read at the same time, or if a nest
+    before has brought all of it."""
+    abreast = any(copies > 1 for each in nests_around(nest) for copies in nest_schedule(each).jam)
+    if schedule.prefetch and not schedule.asked and (abreast or is_read_before(nest)):
+        return schedule.without("prefetch")
+    return schedule
+
+
+def is_read_before(nest: NestOp) -> bool:
+    """A nest in front of it, in the same iteration of one around both, reads some of the same memory."""
+    if nest.parent_op() is None or not isinstance(nest.parent_op(), NestOp):
+        return False
+    mine = {access.base for access in body_of(nest.body.block).accesses if not access.is_store}
+    before = nest.prev_op
+    while before is not None:
+        if isinstance(before, NestOp):
+            theirs = body_of(before.body.block).accesses
+            if any(not access.is_store and access.base in mine for access in theirs):
+                return True
+        before = before.prev_op
+    return False
+
+
 def chain_schedule(facts: NestFacts) -> Schedule:
     """A reduction: a short one has no loop. The chains of products are not unrolled: as many steps per second came out
     with 1, 2 and 4 in an iteration on Zen 3 and Zen 5, for half of the operations."""
@@ -139,6 +166,8 @@ def chain_schedule(facts: NestFacts) -> Schedule:
         and not facts.encloses_loops
     ):
         return Schedule(unroll=max(extent, 2))
+    if facts.encloses_loops:
+        return chunks_schedule(facts)
     return Schedule()
 
 
@@ -184,7 +213,7 @@ class LoopSchedulePass(ModulePass):
                 if schedule is None or replace(schedule, asked="") == choice:
                     schedule = choice  # who asks for what is chosen anyway need not be told what it lacks
             if schedule is not None:
-                schedule = one_region(nest, schedule)
+                schedule = only_new_lines(nest, one_region(nest, schedule))
                 nest.schedule = ScheduleAttr(schedule) if schedule else None
             self.chosen.append(f"{number}: {nest_schedule(nest)} ({family})")
         if functions and families == {"elementwise"}:  # rows, tiles leave no register to spare

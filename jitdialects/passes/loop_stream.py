@@ -12,7 +12,7 @@
 
 A store through the cache reads each line before it is written, and drives out what others could still use;
 one past it moves half as much. It must be aligned to a whole vector, and other threads see it only after
-a fence. Sizes and addresses are compared in front of all loops around; where the size is known to be small
+a fence. The fence waits for all stores: a loop inside others, which may be the end of each row, has one behind them. Sizes and addresses are compared in front of all loops around; where the size is known to be small
 nothing changes. Runs after `loop-parallelize`, so that the fence is in the thread that has stored.
 
 A loop that it refuses stays as it was and says why in its attribute `loop.remark`.
@@ -21,6 +21,7 @@ A loop that it refuses stays as it was and says why in its attribute `loop.remar
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import cast
 
 from xdsl.context import Context
 from xdsl.dialects import arith, memref, scf
@@ -137,6 +138,13 @@ def outermost_around(loop: scf.ForOp) -> Operation:
     return here
 
 
+def outermost_loop_around(op: Operation) -> Operation:
+    """The outermost loop around `op` that one thread goes through; `op` itself if there is none."""
+    while isinstance(around := op.parent_op(), scf.ForOp):
+        op = around
+    return op
+
+
 def condition(stores: Sequence[Access], threshold: int, outermost: Operation) -> SSAValue:
     """Some result is large and all are aligned, as an i1 in front of `outermost`."""
     math = IndexMath(before(outermost))
@@ -173,13 +181,21 @@ def stream(loop: scf.ForOp, stores: Sequence[Access], threshold: int, outermost:
     large = condition(stores, threshold, outermost)
     around = loop.parent
     assert around is not None
-    copy = clone_op(loop, {})
+    copy = cast(scf.ForOp, clone_op(loop, {}))
+    set_schedule(copy, schedule_of(copy).without("prefetch"))
     past = scf.IfOp(large, (), Region(Block()), Region(Block()))
     around.insert_op_before(past, loop)
     loop.detach()
     for store in stores:
         store.op.properties["nontemporal"] = BoolAttr.from_bool(True)
-    past.true_region.block.add_ops((loop, FenceOp(), scf.YieldOp()))
+    last = outermost_loop_around(past)
+    if last is past:
+        past.true_region.block.add_ops((loop, FenceOp(), scf.YieldOp()))
+    else:  # one for all iterations of the loops around: it waits until everything is stored
+        past.true_region.block.add_ops((loop, scf.YieldOp()))
+        behind = scf.IfOp(large, (), Region(Block((FenceOp(), scf.YieldOp()))))
+        assert last.parent is not None
+        last.parent.insert_op_after(behind, last)
     past.false_region.block.add_ops((copy, scf.YieldOp()))
 
 

@@ -60,7 +60,7 @@ def unroll(loop: scf.ForOp, factor: int) -> None:
         Rewriter.replace_op(loop, (), main.results)
         return
     loop.operands = (math.value(middle), loop.ub, loop.step, *main.results)
-    set_schedule(loop, schedule_of(loop).without("unroll", "stream", "threads"))
+    set_schedule(loop, schedule_of(loop).without("unroll", "stream", "prefetch", "threads"))
 
 
 def _main_loop(loop: scf.ForOp, factor: int, math: IndexMath, upper: Index) -> scf.ForOp:

@@ -347,12 +347,12 @@ def vectorize(loop: scf.ForOp, body: Body, lanes: Lanes, width: int) -> None:
         erase_with_bounds(loop)
     elif may_trap(body, lanes):
         loop.operands[0] = math.value(middle)
-        set_schedule(loop, schedule.without("stream", "threads"))
+        set_schedule(loop, schedule.without("stream", "prefetch", "threads"))
     else:
         if isinstance(rest, int):
             widener.write(math.value(middle), None, math.value(rest))
         else:
-            _add_loop(widener, middle, upper, schedule.without("unroll", "stream", "threads"), masked=True)
+            _add_loop(widener, middle, upper, schedule.without("unroll", "stream", "prefetch", "threads"), masked=True)
         erase_with_bounds(loop)
 
 

@@ -56,6 +56,7 @@ def key(family: str, schedule: Schedule) -> Key:
         order=(0,) if schedule.order else (),
         jam=tuple(copies for copies in schedule.jam if copies > 1),
         stream=there(schedule.stream),
+        prefetch=there(schedule.prefetch),
         threads=there(schedule.threads),
         distribute=there(schedule.distribute),
         panel=there(schedule.panel),
@@ -78,6 +79,11 @@ BASE = NestFacts(
     shares=False,
     private_bytes=0,
     lane_bytes=0,
+    along=False,
+    read_bytes=None,
+    written_bytes=None,
+    row=None,
+    sweeps=0,
 )
 ELEMENTWISE = ((None,), (1,), (2,), (3,), (8,), (13,), (32,), (33,), (40000,), (LARGE,))
 PLANES = ((None, None), (None, 64), (3, 13), (7, 40))

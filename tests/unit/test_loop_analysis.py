@@ -359,6 +359,11 @@ def facts(**changes: object) -> NestFacts:
         "shares": True,
         "private_bytes": 0,
         "lane_bytes": 0,
+        "along": False,
+        "read_bytes": None,
+        "written_bytes": None,
+        "row": None,
+        "sweeps": 0,
     }
     return NestFacts(**(given | changes))
 
@@ -368,7 +373,7 @@ def test_schedules() -> None:
     v3 = LEVELS["x86-64-v3"]
 
     def chosen(facts: NestFacts, level: Level = v3) -> Schedule:
-        return choose_schedule(facts, level).without("stream", "threads")
+        return choose_schedule(facts, level).without("stream", "prefetch", "threads")
 
     assert chosen(facts()) == Schedule(vector=8)
     assert chosen(facts(element_bytes=8)) == Schedule(vector=4)
@@ -415,6 +420,52 @@ def test_rows_abreast_have_their_accumulators_in_registers(
         lane_bytes=lane_bytes,
     )
     assert choose_schedule(given, LEVELS[features]).jam == ((rows,) if rows > 1 else ())
+
+
+@pytest.mark.parametrize(
+    ("row", "read_bytes", "sweeps", "abreast"),
+    [
+        (4096, None, 1, False),
+        (128, None, 1, True),
+        (None, None, 1, True),
+        (1024, 1 << 20, 2, True),
+        (1024, 1 << 24, 2, False),
+        (128, 1 << 24, 2, True),
+    ],
+)
+def test_long_rows_from_memory_are_one_stream(
+    row: int | None, read_bytes: int | None, sweeps: int, abreast: bool
+) -> None:
+    given = facts(
+        encloses_loops=True,
+        accumulators="arrays",
+        contiguous=False,
+        shares=False,
+        lane_bytes=128,
+        row=row,
+        read_bytes=read_bytes,
+        sweeps=sweeps,
+    )
+    chosen = choose_schedule(given, LEVELS["x86-64-v4"])
+    assert (chosen.jam == (4,)) is abreast and chosen.threads
+
+
+@pytest.mark.parametrize(
+    ("along", "read_bytes", "prefetch"),
+    [(True, 1 << 24, 8192), (True, 1 << 20, 0), (True, None, 0), (False, 1 << 24, 0)],
+)
+def test_what_comes_from_memory_is_announced(
+    along: bool, read_bytes: int | None, prefetch: int
+) -> None:
+    chunks = facts(kinds=(REDUCTION,), encloses_loops=True, along=along, read_bytes=read_bytes)
+    assert choose_schedule(chunks, LEVELS["x86-64-v4"]) == Schedule(prefetch=prefetch)
+
+
+def test_results_that_are_written_row_by_row_may_be_large() -> None:
+    row = facts(extents=(1024,), operations=9, written_bytes=1 << 24)
+    assert choose_schedule(row, LEVELS["x86-64-v4"]).stream
+    row = facts(extents=(1024,), operations=9, written_bytes=1 << 20)
+    assert not choose_schedule(row, LEVELS["x86-64-v4"]).stream
 
 
 def test_lanes_of_one_loop_count_together() -> None:

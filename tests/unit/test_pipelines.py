@@ -153,6 +153,7 @@ def test_every_pass_is_in_the_list_or_made_of_its_tables() -> None:
 
 NEEDED_BY = {
     "loop-stream": "square",
+    "loop-prefetch": "square",
     "loop-unroll": "square",
     "tssa-hoist": "loop",
     "tssa-if-convert": "choice",

@@ -427,6 +427,11 @@ def _masked_store(op: Operation, w: _Writer) -> str:
     return w.intrinsic(name, LLVMVoidType(), (value, pointer, alignment, mask))
 
 
+def _prefetch(op: Operation, w: _Writer) -> str:
+    flags = [("i32", str(_integer(op, name))) for name in ("rw", "hint", "cache")]
+    return w.intrinsic("llvm.prefetch.p0", LLVMVoidType(), (op.operands[0], *flags))
+
+
 def _alloca(op: Operation, w: _Writer) -> str:
     return f"alloca {w.type(op.properties['elem_type'])}, {w.typed(op.operands[0])}{_alignment(op)}"
 
@@ -527,6 +532,7 @@ _FORMS: dict[str, _Form] = {
     "llvm.load": _load,
     "llvm.store": _store,
     "llvm.fence": _fence,
+    "llvm.intr.prefetch": _prefetch,
     "llvm.alloca": _alloca,
     "llvm.getelementptr": _gep,
     "llvm.call": _call,

@@ -1,13 +1,15 @@
 // RUN: jit-opt %s -p tssa-fuse,tssa-bufferize,convert-tssa-to-loop | filecheck %s
 
-// Rows outside; inside the maximum, the exponentials, stored while they are summed, and the quotients.
+// Rows outside; inside the maximum, the exponentials, stored while they are summed, and the quotients. Short rows of
+// exponentials are kept by themselves.
 // CHECK-LABEL: func.func @softmax
 // CHECK:         loop.nest (%[[I:.*]]) = ({{.*}}) to ({{.*}}) step (1) kinds [parallel] {
+// CHECK-NEXT:      %[[E:.*]] = memref.alloca() : memref<64xf32>
 // CHECK:           arith.maxsi
 // CHECK:           math.exp
-// CHECK-NEXT:      memref.store %{{.*}}, %out0[%[[I]], %{{.*}}]
+// CHECK-NEXT:      memref.store %{{.*}}, %[[E]][%{{.*}}] : memref<64xf32>
 // CHECK-NEXT:      arith.addf
-// CHECK:             memref.load %out0[%[[I]], %[[J:.*]]] :
+// CHECK:             memref.load %[[E]][%[[J:.*]]] : memref<64xf32>
 // CHECK-NEXT:        arith.divf
 // CHECK-NEXT:        memref.store %{{.*}}, %out0[%[[I]], %[[J]]]
 // CHECK-NOT:     math.exp
@@ -23,6 +25,27 @@ func.func @softmax(%x: tensor<4x64xf32>) -> tensor<4x64xf32> {
   %7 = tssa.broadcast %6 : (tensor<4x1xf32>) -> tensor<4x64xf32>
   %8 = tssa.divide %4, %7 : (tensor<4x64xf32>, tensor<4x64xf32>) -> tensor<4x64xf32>
   func.return %8 : tensor<4x64xf32>
+}
+
+// Longer ones have no place in a first-level cache of their own.
+// CHECK-LABEL: func.func @long_rows_are_kept_in_the_result
+// CHECK:           math.exp
+// CHECK-NEXT:      memref.store %{{.*}}, %out0[%[[I:.*]], %{{.*}}]
+// CHECK-NEXT:      arith.addf
+// CHECK:             memref.load %out0[%[[I]], %[[J:.*]]] :
+// CHECK-NEXT:        arith.divf
+// CHECK-NEXT:        memref.store %{{.*}}, %out0[%[[I]], %[[J]]]
+func.func @long_rows_are_kept_in_the_result(%x: tensor<4x4096xf32>) -> tensor<4x4096xf32> {
+  %0 = tssa.max %x {axes = array<i64: 1>} : (tensor<4x4096xf32>) -> tensor<4xf32>
+  %1 = tssa.reshape %0 : (tensor<4xf32>) -> tensor<4x1xf32>
+  %2 = tssa.broadcast %1 : (tensor<4x1xf32>) -> tensor<4x4096xf32>
+  %3 = tssa.subtract %x, %2 : (tensor<4x4096xf32>, tensor<4x4096xf32>) -> tensor<4x4096xf32>
+  %4 = tssa.exp %3 : (tensor<4x4096xf32>) -> tensor<4x4096xf32>
+  %5 = tssa.sum %4 {axes = array<i64: 1>} : (tensor<4x4096xf32>) -> tensor<4xf32>
+  %6 = tssa.reshape %5 : (tensor<4xf32>) -> tensor<4x1xf32>
+  %7 = tssa.broadcast %6 : (tensor<4x1xf32>) -> tensor<4x4096xf32>
+  %8 = tssa.divide %4, %7 : (tensor<4x4096xf32>, tensor<4x4096xf32>) -> tensor<4x4096xf32>
+  func.return %8 : tensor<4x4096xf32>
 }
 
 // A cheap element is computed again in each sweep; what there is once per row, once per row.

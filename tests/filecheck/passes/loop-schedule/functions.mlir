@@ -38,7 +38,7 @@ func.func @function_of_eight_bytes(%A: memref<?xf64>, %C: memref<?xf64>, %n: ind
 // A root is one instruction.
 // CHECK-LABEL: builtin.module {
 // CHECK:       func.func @do_not_widen_what_is_one_instruction
-// CHECK:         kinds [parallel] schedule <vector = 8, unroll = 2, stream = 4194304, threads = 16384> {
+// CHECK:         kinds [parallel] schedule <vector = 8, unroll = 2, stream = 4194304, prefetch = 16384, threads = 16384> {
 func.func @do_not_widen_what_is_one_instruction(%A: memref<?xf32>, %C: memref<?xf32>, %n: index) {
   %c0 = arith.constant 0 : index
   loop.nest (%i) = (%c0) to (%n) step (1) kinds [parallel] {

@@ -6,11 +6,11 @@
 // UNKNOWN: loop-schedule: unknown features 'z80'; known are x86-64-v1, x86-64-v2, x86-64-v3, x86-64-v4
 
 // CHECK-LABEL: func.func @elementwise
-// CHECK:         kinds [parallel] schedule <vector = 8, unroll = 2, stream = 4194304, threads = 16384> {
+// CHECK:         kinds [parallel] schedule <vector = 8, unroll = 2, stream = 4194304, prefetch = 16384, threads = 16384> {
 // V4-LABEL:    func.func @elementwise
-// V4:            kinds [parallel] schedule <vector = 16, unroll = 2, stream = 4194304, threads = 16384> {
+// V4:            kinds [parallel] schedule <vector = 16, unroll = 2, stream = 4194304, prefetch = 16384, threads = 16384> {
 // V1-LABEL:    func.func @elementwise
-// V1:            kinds [parallel] schedule <vector = 4, unroll = 2, stream = 4194304, threads = 16384> {
+// V1:            kinds [parallel] schedule <vector = 4, unroll = 2, stream = 4194304, prefetch = 16384, threads = 16384> {
 func.func @elementwise(%x: memref<?xf32>, %y: memref<?xf32>, %n: index) {
   %c0 = arith.constant 0 : index
   loop.nest (%i) = (%c0) to (%n) step (1) kinds [parallel] {
@@ -22,7 +22,7 @@ func.func @elementwise(%x: memref<?xf32>, %y: memref<?xf32>, %n: index) {
 
 // Half the lanes for twice the bytes.
 // CHECK-LABEL: func.func @wide_elements
-// CHECK:         kinds [parallel] schedule <vector = 4, unroll = 2, stream = 4194304, threads = 16384> {
+// CHECK:         kinds [parallel] schedule <vector = 4, unroll = 2, stream = 4194304, prefetch = 16384, threads = 16384> {
 func.func @wide_elements(%x: memref<?xi64>, %y: memref<?xi64>, %n: index) {
   %c0 = arith.constant 0 : index
   loop.nest (%i) = (%c0) to (%n) step (1) kinds [parallel] {
@@ -34,9 +34,9 @@ func.func @wide_elements(%x: memref<?xi64>, %y: memref<?xi64>, %n: index) {
 
 // The widest element decides: its vector fills one register, those of the others a part.
 // CHECK-LABEL: func.func @mixed_widths
-// CHECK:         kinds [parallel] schedule <vector = 4, unroll = 2, stream = 4194304, threads = 16384> {
+// CHECK:         kinds [parallel] schedule <vector = 4, unroll = 2, stream = 4194304, prefetch = 16384, threads = 16384> {
 // V4-LABEL:    func.func @mixed_widths
-// V4:            kinds [parallel] schedule <vector = 8, unroll = 2, stream = 4194304, threads = 16384> {
+// V4:            kinds [parallel] schedule <vector = 8, unroll = 2, stream = 4194304, prefetch = 16384, threads = 16384> {
 func.func @mixed_widths(%x: memref<?xi32>, %b: memref<?xi8>, %y: memref<?xf64>, %n: index) {
   %c0 = arith.constant 0 : index
   loop.nest (%i) = (%c0) to (%n) step (1) kinds [parallel] {
@@ -48,7 +48,7 @@ func.func @mixed_widths(%x: memref<?xi32>, %b: memref<?xi8>, %y: memref<?xf64>, 
 }
 
 // CHECK-LABEL: func.func @int32
-// CHECK:         kinds [parallel] schedule <vector = 8, unroll = 2, stream = 4194304, threads = 16384> {
+// CHECK:         kinds [parallel] schedule <vector = 8, unroll = 2, stream = 4194304, prefetch = 16384, threads = 16384> {
 func.func @int32(%x: memref<?xi32>, %b: memref<?xi8>, %n: index) {
   %c0 = arith.constant 0 : index
   loop.nest (%i) = (%c0) to (%n) step (1) kinds [parallel] {
@@ -208,7 +208,7 @@ func.func @rows(%A: memref<?x?xf32>, %C: memref<?xf32>, %n: index, %K: index) {
 // V4-LABEL:    func.func @matrix_times_vector
 // V4:            kinds [parallel] schedule <tile = [4], jam = [4], threads = 16384> {
 // V1-LABEL:    func.func @matrix_times_vector
-// V1:            loop.nest (%i) = {{.*}} kinds [parallel] {
+// V1:            loop.nest (%i) = {{.*}} kinds [parallel] schedule <threads = 16384> {
 func.func @matrix_times_vector(
     %A: memref<?x?xf32>, %X: memref<?xf32>, %C: memref<?xf32>, %n: index, %K: index) {
   %c0 = arith.constant 0 : index
@@ -233,7 +233,7 @@ func.func @matrix_times_vector(
 
 // Lanes of 8 bytes take the registers of one row.
 // CHECK-LABEL: func.func @do_not_put_rows_of_eight_bytes_abreast
-// CHECK:         loop.nest (%i) = {{.*}} kinds [parallel] {
+// CHECK:         loop.nest (%i) = {{.*}} kinds [parallel] schedule <threads = 16384> {
 // V4-LABEL:    func.func @do_not_put_rows_of_eight_bytes_abreast
 // V4:            kinds [parallel] schedule <tile = [4], jam = [4], threads = 16384> {
 func.func @do_not_put_rows_of_eight_bytes_abreast(
@@ -280,6 +280,42 @@ func.func @four_rows_times_vector(
     }
     %r = memref.load %acc[%c0] : memref<32xf32>
     memref.store %r, %C[%i] : memref<?xf32>
+  }
+  func.return
+}
+
+// The first sweep over a large row brings it; rows that lie abreast, and what was read before, are not announced.
+// V4-LABEL:    func.func @sweeps_over_large_rows
+// V4:            loop.nest (%i) = {{.*}} kinds [parallel] schedule <threads = 16384> {
+// V4:              loop.nest {{.*}} step (32) kinds [reduction] schedule <prefetch = 8192> {
+// V4:              loop.nest {{.*}} step (32) kinds [reduction] {
+func.func @sweeps_over_large_rows(%A: memref<4096x1024xf32>, %C: memref<4096xf32>) {
+  %c0 = arith.constant 0 : index
+  %c32 = arith.constant 32 : index
+  %c1024 = arith.constant 1024 : index
+  %c4096 = arith.constant 4096 : index
+  loop.nest (%i) = (%c0) to (%c4096) step (1) kinds [parallel] {
+    %acc = memref.alloca() : memref<32xf32>
+    loop.nest (%k) = (%c0) to (%c1024) step (32) kinds [reduction] {
+      loop.nest (%l) = (%c0) to (%c32) step (1) kinds [parallel] {
+        %s = memref.load %acc[%l] : memref<32xf32>
+        %at = arith.addi %k, %l : index
+        %a = memref.load %A[%i, %at] : memref<4096x1024xf32>
+        %t = arith.addf %a, %s : f32
+        memref.store %t, %acc[%l] : memref<32xf32>
+      }
+    }
+    loop.nest (%k) = (%c0) to (%c1024) step (32) kinds [reduction] {
+      loop.nest (%l) = (%c0) to (%c32) step (1) kinds [parallel] {
+        %s = memref.load %acc[%l] : memref<32xf32>
+        %at = arith.addi %k, %l : index
+        %a = memref.load %A[%i, %at] : memref<4096x1024xf32>
+        %t = arith.mulf %a, %s : f32
+        memref.store %t, %acc[%l] : memref<32xf32>
+      }
+    }
+    %r = memref.load %acc[%c0] : memref<32xf32>
+    memref.store %r, %C[%i] : memref<4096xf32>
   }
   func.return
 }

@@ -88,3 +88,36 @@ func.func @do_not_stream_what_fits(%y: memref<1024xf32>, %v: vector<8xf32>) {
 // CHECK-NOT:   scf.if
 // CHECK-NOT:   nontemporal
 // CHECK:       func.return
+
+// The end of each row waits for nothing: one fence behind all of them, and the copy for small results has no prefetch.
+func.func @one_fence_for_all_rows(%x: memref<?x1024xf32>, %y: memref<?x1024xf32>, %n: index) attributes {loop.noalias} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c8 = arith.constant 8 : index
+  %c1024 = arith.constant 1024 : index
+  scf.for %i = %c0 to %n step %c1 {
+    scf.for %j = %c0 to %c1024 step %c8 {
+      %v = vector.load %x[%i, %j] : memref<?x1024xf32>, vector<8xf32>
+      vector.store %v, %y[%i, %j] : memref<?x1024xf32>, vector<8xf32>
+    } {loop.schedule = #loop.schedule<stream = 4096, prefetch = 4096>}
+  }
+  func.return
+}
+// CHECK-LABEL: func.func @one_fence_for_all_rows
+// CHECK:       %[[L:.*]] = arith.andi %{{.*}}, %{{.*}} : i1
+// CHECK-NEXT:  scf.for %i
+// CHECK-NEXT:    scf.if %[[L]] {
+// CHECK-NEXT:      scf.for %j
+// CHECK-NEXT:        vector.load
+// CHECK-NEXT:        vector.store %{{.*}} {nontemporal = true}
+// CHECK-NEXT:      } {loop.schedule = #loop.schedule<prefetch = 4096>}
+// CHECK-NEXT:    } else {
+// CHECK-NEXT:      scf.for
+// CHECK-NEXT:        vector.load
+// CHECK-NEXT:        vector.store
+// CHECK-NEXT:      }
+// CHECK-NEXT:    }
+// CHECK-NEXT:  }
+// CHECK-NEXT:  scf.if %[[L]] {
+// CHECK-NEXT:    llvm.fence seq_cst
+// CHECK-NEXT:  }

@@ -1,0 +1,7 @@
+// RUN: jit-opt %s --verify-diagnostics | filecheck %s
+
+// CHECK: memref.prefetch: locality is a number from 0 to 3
+func.func @locality(%x: memref<?xf32>, %i: index) {
+  memref.prefetch %x[%i], read, locality<4>, data : memref<?xf32>
+  func.return
+}
