@@ -6,10 +6,12 @@ The one module of the runtime that imports xDSL and llvmlite, and only when it i
 from __future__ import annotations
 
 import time
+from itertools import chain
 from functools import partial
 
 from jitdialects.bytecode.program import Program
 from jitdialects.bytecode.signature import parse
+from jitdialects.config import FEATURE_LEVELS
 from jitdialects.errors import CompileError, CompileTimeError, Error
 from jitdialects.runtime.constants import PACKED_RANK
 from jitdialects.runtime.dump import LLVM_IR
@@ -58,10 +60,13 @@ def _compile(request: CompileRequest, since: float) -> bytes:
     started = time.perf_counter()
     from jitdialects.lowering.pipelines import lower_program
     from jitdialects.runtime.engines.codegen import (
-        compile_llvm_module,
+        compile_llvm_objects,
         compile_llvm_object,
         kernel_text,
     )
+
+    from jitdialects.runtime.engines.elf_link import code_sections, link
+    from jitdialects.runtime.engines.instruction_level import lowest_level
 
     imported = time.perf_counter()
     program = Program.from_bytes(request.program)
@@ -82,19 +87,22 @@ def _compile(request: CompileRequest, since: float) -> bytes:
         words = [_words(program, constant) for constant in reply.constants]
         texts.append(stub_text(signature, reply, words))
     if request.bare:
-        code = compile_llvm_object(module, request.features)
+        code, level = compile_llvm_object(module, request.features), ""
     else:
         title = partial(_title, str(signature))
-        code = compile_llvm_module(module, request.features, texts, title, request.source)
+        objects = compile_llvm_objects(module, request.features, texts, title, request.source)
+        code = link(objects, title=title)
+        level = lowest_level(chain(*map(code_sections, objects)), request.features)
     if request.dump:
         facts.stages[LLVM_IR] = kernel_text(module, request.features)
     facts.milliseconds["import"] += (imported - started) * 1e3
     facts.milliseconds["codegen"] = (time.perf_counter() - lowered) * 1e3
     facts.cpu_seconds = time.thread_time() - since
     wanted = ["thread_pool"] * facts.parallel + ["vectorcall"] * bool(texts)
-    natives = {name: native_library(name, request.features) for name in wanted}
+    # for any CPU, as the code may be kept for others than this one
+    natives = {name: native_library(name, FEATURE_LEVELS[0]) for name in wanted}
     meta = {"entry": ENTRY} | facts.as_json()
-    return encode_reply(meta, code, natives, stub=bool(texts))
+    return encode_reply(meta, code, natives, stub=bool(texts), level=level)
 
 
 def _title(signature: str, function: str) -> str:

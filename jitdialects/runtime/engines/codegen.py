@@ -119,8 +119,20 @@ def compile_llvm_module(
     `title` gives its other functions names for debuggers and profilers. `source`: the file in which people have
     `kernel_text(module, features)`, for line tables; "" for none. Raises `CompileError` on other architectures.
     """
-    from jitdialects.runtime.engines.debug_info import with_lines
     from jitdialects.runtime.engines.elf_link import link
+
+    return link(compile_llvm_objects(module, features, texts, title, source), title=title)
+
+
+def compile_llvm_objects(
+    module: ModuleOp,
+    features: str,
+    texts: Sequence[str] = (),
+    title: Callable[[str], str] | None = None,
+    source: str = "",
+) -> list[bytes]:
+    """The same as the objects that make up the library."""
+    from jitdialects.runtime.engines.debug_info import with_lines
 
     _check_host()
     text = kernel_text(module, features)
@@ -128,7 +140,7 @@ def compile_llvm_module(
         text = with_lines(text, source, lambda name: (title and title(name)) or name)
     kernel = emit_object(text, features, interleave=INTERLEAVE in module.attributes)
     more = [emit_object(text, features, opt=0) for text in texts]
-    return link([kernel, *more], title=title)
+    return [kernel, *more]
 
 
 def kernel_text(module: ModuleOp, features: str) -> str:

@@ -128,6 +128,12 @@ def link(
         raise LinkError(f"linker: truncated or damaged object ({error})") from error
 
 
+def code_sections(data: bytes) -> list[bytes]:
+    """The machine code in an object."""
+    reader = _Reader(data)
+    return [reader.content(s) for s in reader.sections if _area_of(s) == _CODE]
+
+
 # ---- reading objects
 
 
