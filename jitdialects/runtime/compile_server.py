@@ -181,6 +181,16 @@ class CompileServer:
             raise CompileError("there is no compile server for what nobody waits for")
         return self._ask(request, _WHEN_IDLE)
 
+    def prepare(self) -> None:
+        """Have a server started for requests that may come soon. What goes wrong shows when they come."""
+        is_needed = self.is_apart and self._process is None and not self._deaths_in_a_row
+        if is_needed and self._turns.try_to_take():
+            try:
+                with contextlib.suppress(OSError, CompileError):
+                    self._running()
+            finally:
+                self._turns.give()
+
     @property
     def pid(self) -> int | None:
         """The process id of the server, if one is running."""

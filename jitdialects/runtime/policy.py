@@ -77,6 +77,8 @@ class Decision:
 
     compile: bool
     why: str
+    progress: float = 0.0
+    """How near it is to pay: expected saving / expected compile time."""
 
 
 @dataclass(frozen=True)
@@ -151,7 +153,7 @@ class Policy:
             f"{compiled * 1e6:.0f} us for: as many again save {saving * runs * 1e3:.1f} ms, "
             f"compiling takes about {cost * 1e3:.0f} ms"
         )
-        return Decision(saving * runs > cost, why)
+        return Decision(saving * runs > cost, why, saving * runs / cost if cost > 0 else 1.0)
 
     def is_slower(self, compiled: Times, interpreted: Times) -> bool:
         """Whether code has turned out slower than the interpreter for the same shapes."""

@@ -166,6 +166,9 @@ class _Function:
             return Standing.FAILED
         return Standing.REFUSES if code.seen else Standing.READY
 
+    def prepare(self) -> None:
+        self.world.start_compiler()
+
     def submit(self, signature: Signature, history: ShapeHistory) -> None:
         event = self.world.truth.compile(self.id, str(signature))
         self.codes[str(signature)] = _Code(signature, event, self.world.compile(event))
@@ -199,7 +202,7 @@ class _World:
         self._recent: deque[tuple[float, float, float]] = deque()
         """(time, compile seconds, run seconds) of the last minute."""
         self._minute = Totals()
-        self._compiler_free = 0.0
+        self._compiler_free = -1.0
         thresholds = Thresholds(self._spent, lambda: self.now)
         self.experience = Experience(CostModel(), thresholds, lambda: self.now)
 
@@ -255,8 +258,7 @@ class _World:
     def compile(self, event: CompileEvent) -> float:
         """When the result of a request that is made now is there."""
         seconds = event.seconds or 0.0
-        if not self.outcome.compiles:
-            self._compiler_free = self.now + SERVER_START
+        self.start_compiler()
         self._compiler_free = max(self.now, self._compiler_free) + seconds
         if event.seconds is not None:
             self.outcome.compiles += 1
@@ -264,6 +266,11 @@ class _World:
             self.outcome.totals.compiles += 1
         self._count(seconds, 0.0)
         return self._compiler_free
+
+    def start_compiler(self) -> None:
+        """It takes a while until it serves its first request."""
+        if self._compiler_free < 0:
+            self._compiler_free = self.now + SERVER_START
 
     def _spend(self, seconds: float) -> None:
         self.now += seconds

@@ -147,6 +147,11 @@ class CompileService:
                 self._thread.start()
             self._changed.notify_all()
 
+    def prepare(self) -> None:
+        """A request may come soon: the compiler may get ready."""
+        if isinstance(self._compile, CompileServer) and not self._stopped:
+            self._compile.prepare()
+
     def cancel(self, key: CacheKey, owner: object | None = None) -> bool:
         """Let `owner` no longer want `key`, or nobody (None); whether that ended its waiting. What is being
         compiled already is finished."""

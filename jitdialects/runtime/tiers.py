@@ -29,6 +29,10 @@ MOST_MEASURED = 1024
 """Pairs of code and shapes whose times are remembered."""
 TIMED_FIRST, TIMED_EVERY = 32, 16
 """The first calls of code through Python are timed, then one in so many (a power of two)."""
+PREPARE = 0.1
+"""Share of the compile time that is to be saved before the compiler gets ready."""
+LEARNT_AFTER = 3
+"""Runs on either tier before they say something about speedups."""
 LOOK_AGAIN = 1.25
 """What was postponed is looked at again after so many times the runs."""
 
@@ -48,6 +52,10 @@ class Compiler(Protocol):
 
     def standing(self, signature: Signature, history: ShapeHistory) -> Standing:
         """What there is for `signature`, wanted by calls like those of `history`. That it was asked for is remembered, unless nothing is there."""
+        ...
+
+    def prepare(self) -> None:
+        """Code may be asked for soon: a compiler that has to be started may start."""
         ...
 
     def submit(self, signature: Signature, history: ShapeHistory) -> None:
@@ -132,6 +140,8 @@ class Tiers:
                 evidence = self._evidence(history, shapes, signature)
                 decision = self.policy.decide(evidence, self.experience)
                 if not decision.compile:
+                    if decision.progress >= PREPARE:
+                        compiler.prepare()
                     self._postpone(Postponed(signature, decision.why, history), shapes)
                     return False
                 self._submit(signature, history, decision.why, compiler)
@@ -248,15 +258,15 @@ class Tiers:
                 return False
             times = self.compiled[key] = Times()
         times.add(seconds)
-        # judged at 8, 16, 32, ... runs
-        if times.count & (times.count - 1) or times.count < self.policy.tuning.samples:
-            return False
         interpreted = None if history is None else history.seen.get(shapes)
         if history is None or interpreted is None:
             return False
-        if interpreted.count > 1 and times.count == self.policy.tuning.samples:
+        if interpreted.count >= LEARNT_AFTER and times.count == LEARNT_AFTER:
             model = self.experience.model
             model.learn_run(interpreted.typical, times.typical, self.operators())
+        # judged at 8, 16, 32, ... runs
+        if times.count & (times.count - 1) or times.count < self.policy.tuning.samples:
+            return False
         if not self.policy.is_slower(times, interpreted):
             return False
         self._leave(key, history, times.typical, interpreted.typical)

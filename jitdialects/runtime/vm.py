@@ -514,6 +514,10 @@ class _Requests:
             self.vm.recorder.failed(self.vm.recorded_as(code), key.signature)
         return Standing.FAILED
 
+    def prepare(self) -> None:
+        """Code may be asked for soon."""
+        self.vm.service.prepare()
+
     def submit(self, signature: Signature, history: ShapeHistory) -> None:
         """Have it compiled, instead of what it makes superfluous."""
         vm, code = self.vm, self.code

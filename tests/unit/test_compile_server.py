@@ -100,6 +100,39 @@ def test_one_process_serves_request_after_request(server: CompileServer) -> None
     assert replies[0].cpu_seconds > replies[1].cpu_seconds > 0
 
 
+def test_a_server_gets_ready_before_it_is_asked(server: CompileServer) -> None:
+    server.prepare()
+    server.prepare()
+    pid = server.pid
+    assert pid is not None and server.starts == 1
+    assert CompileReply.decode(server(request())).error is None
+    assert server.pid == pid and server.starts == 1
+
+
+def test_who_is_closed_or_has_no_server_gets_nothing_ready(
+    server: CompileServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(config, "compiler", "in-process")
+    server.prepare()
+    monkeypatch.setattr(config, "compiler", "server")
+    server.close()
+    server.prepare()
+    assert server.pid is None and server.starts == 0
+
+
+def test_a_server_that_cannot_be_started_is_no_error_before_it_is_asked(
+    server: CompileServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError("no more processes")
+
+    monkeypatch.setattr(compile_server, "_start", refuse)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        server.prepare()
+    assert server.is_apart
+
+
 def test_the_caller_imports_no_compiler() -> None:
     script = (
         "import sys, numpy as np, jitdialects as jd\n"

@@ -48,6 +48,7 @@ class Asked:
     signatures: list[str] = field(default_factory=list[str])
     there: set[str] = field(default_factory=set[str])
     failed: set[str] = field(default_factory=set[str])
+    prepared: bool = False
 
     def standing(self, signature: Signature, history: ShapeHistory) -> Standing:
         text = str(signature)
@@ -56,6 +57,9 @@ class Asked:
         if text in self.there:
             return Standing.REFUSES
         return Standing.PENDING if text in self.signatures else Standing.ABSENT
+
+    def prepare(self) -> None:
+        self.prepared = True
 
     def submit(self, signature: Signature, history: ShapeHistory) -> None:
         self.signatures.append(str(signature))
@@ -103,6 +107,14 @@ def test_code_is_asked_for_when_as_many_runs_again_would_save_what_it_costs() ->
     scene.run(8, 100 * US, 40)  # looked at when a quarter more runs have come
     assert scene.compiler.signatures == ["main(f32[8])"]
     assert scene.profile.hot
+
+
+def test_the_compiler_gets_ready_when_a_tenth_is_saved() -> None:
+    scene = Scene(Policy(), compile=100 * MS)
+    scene.run(8, 100 * US, 60)
+    assert not scene.compiler.prepared
+    scene.run(8, 100 * US, 80)
+    assert scene.compiler.prepared and not scene.compiler.signatures
 
 
 def test_below_the_threshold_nothing_is_asked_for_whatever_it_saves() -> None:
