@@ -22,6 +22,7 @@ import fcntl
 import gc
 import hashlib
 import json
+import math
 import os
 import socket
 import struct
@@ -55,6 +56,8 @@ _MOST_DEATHS = 10
 _MOST_REFUSED = 1000
 _QUIET = 0.02
 """Seconds without a request after which background work may ask."""
+_SOON = 0.3
+"""Seconds that a call waits for its turn; then it is quicker to start another server."""
 _AT_ONCE, _IN_TURN, _WHEN_IDLE = range(3)
 _NICE = 5
 _SAID_AT_MOST = 300
@@ -62,6 +65,10 @@ _SAID_AT_MOST = 300
 
 class _Ended(Exception):
     """The server is gone; the text is what is known of its end."""
+
+
+class _Busy(Exception):
+    """The server is at work on another request."""
 
 
 class _Hopeless(Exception):
@@ -110,14 +117,19 @@ class _Turns:
         self._freed = 0.0
 
     @contextlib.contextmanager
-    def taken(self, rank: int) -> Generator[None]:
-        """Hold the lock inside."""
-        quiet = _QUIET if rank == _WHEN_IDLE else 0.0
+    def taken(self, rank: int, patience: float = math.inf) -> Generator[None]:
+        """Hold the lock inside; raises `_Busy` where that takes longer than `patience` seconds."""
+        quiet = _QUIET if rank == _WHEN_IDLE else math.inf
+        end = time.monotonic() + patience
         with self._changed:
             self._waiting[rank] += 1
             try:
                 while not self._is_free(rank, quiet):
-                    self._changed.wait(quiet or None)
+                    left = end - time.monotonic()
+                    if left <= 0:
+                        raise _Busy
+                    pause = min(left, quiet)
+                    self._changed.wait(None if pause == math.inf else pause)
                 self._held = True
             finally:
                 self._waiting[rank] -= 1
@@ -128,7 +140,8 @@ class _Turns:
 
     def _is_free(self, rank: int, quiet: float) -> bool:
         quiet_since = time.monotonic() - self._freed
-        return not self._held and not any(self._waiting[:rank]) and quiet_since >= quiet
+        is_quiet = rank != _WHEN_IDLE or quiet_since >= quiet
+        return not self._held and not any(self._waiting[:rank]) and is_quiet
 
     def try_to_take(self) -> bool:
         """Take it if nobody has it."""
@@ -172,8 +185,16 @@ class CompileServer:
         return self._ask(request, _IN_TURN)
 
     def at_once(self, request: bytes) -> bytes:
-        """The reply to a request that a call waits for: before all others that wait."""
-        return self._ask(request, _AT_ONCE)
+        """The reply to a request that a call waits for: before all others that wait, and from another server
+        where this one is at work on something long."""
+        try:
+            return self._ask(request, _AT_ONCE, _SOON)
+        except _Busy:
+            spare = CompileServer(self._given)
+            try:
+                return spare(request)
+            finally:
+                spare.close()
 
     def when_idle(self, request: bytes) -> bytes:
         """The reply to a request that nobody waits for: after all others, and never made in this process."""
@@ -228,11 +249,11 @@ class CompileServer:
             self._process.forget()
             self._process = None
 
-    def _ask(self, request: bytes, rank: int) -> bytes:
+    def _ask(self, request: bytes, rank: int, patience: float = math.inf) -> bytes:
         if not self.is_apart:
             return compile_in_process(request)
         digest = hashlib.blake2b(request, digest_size=16).digest()
-        with self._turns.taken(rank):
+        with self._turns.taken(rank, patience):
             if digest in self._refused:
                 raise CompileError(self._refused[digest])
             try:

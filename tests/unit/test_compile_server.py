@@ -1,5 +1,6 @@
 """The compile server: what goes wrong over there costs a compile, never a call and never a process."""
 
+import contextlib
 import gc
 import os
 import signal
@@ -95,6 +96,8 @@ def test_one_process_serves_request_after_request(server: CompileServer) -> None
     assert server.pid is None
     replies = [CompileReply.decode(server(request())) for _ in range(2)]
     assert server.starts == 1
+    assert server.pid is not None
+    assert os.getpgid(server.pid) == server.pid, "^C in a terminal would end it"
     assert all(reply.library[:4] == b"\x7fELF" for reply in replies)
     # the first reply accounts for the imports, the second for its own compile
     assert replies[0].cpu_seconds > replies[1].cpu_seconds > 0
@@ -273,6 +276,24 @@ def test_what_a_call_waits_for_comes_first_and_what_nobody_waits_for_last(
     for thread in threads:
         thread.join(20)
     assert done == [b"first", b"now", b"turn", b"idle"]
+
+
+def test_a_call_does_not_wait_for_a_long_compile(server: CompileServer, play: Play) -> None:
+    play(ECHO.replace("pass", "time.sleep(600 if data == b'long' else 0)"))
+    server(b"start")
+
+    def ask() -> None:
+        with contextlib.suppress(CompileError):
+            server(b"long")
+
+    long = threading.Thread(target=ask, daemon=True)
+    long.start()
+    time.sleep(0.05)
+    descriptors = len(os.listdir("/proc/self/fd"))
+    assert server.at_once(b"now") == b"now"
+    assert len(os.listdir("/proc/self/fd")) == descriptors
+    assert long.is_alive()
+    assert server.starts == 1
 
 
 def test_memory_beyond_the_budget_is_an_error_and_another_server(
