@@ -354,6 +354,46 @@ def test_a_forked_child_uses_its_own_copy() -> None:
     assert (array == 1).all()
 
 
+def test_case_127_a_block_waits_for_whoever_still_reads_it() -> None:
+    """pytorch/pytorch#188655, cupy/cupy#8068: released by one thread, read by another."""
+    pool = MemoryPool()
+    array = pool.empty((1000,), np.float32)
+    array[:] = 1
+    reading, read = threading.Event(), threading.Event()
+    seen: list[float] = []
+
+    def reader(x: np.ndarray) -> None:
+        reading.set()
+        read.wait()
+        seen.append(float(x.sum()))
+
+    thread = threading.Thread(target=reader, args=(array[::2],))
+    thread.start()
+    reading.wait()
+    del array  # freed early
+    pool.safe_point()
+    refilled = [pool.empty((1000,), np.float32) for _ in range(5)]
+    for other in refilled:
+        other[:] = 7
+    read.set()
+    thread.join()
+    assert seen == [500]
+    del thread
+    pool.safe_point()
+    assert pool.statistics().live_blocks == len(refilled)
+
+
+def test_case_127_a_released_block_waits_for_the_safe_point() -> None:
+    """pytorch/pytorch#188655: even at the limit, and then the error says what would help."""
+    pool = MemoryPool(limit=1 << 20)
+    block = pool.allocate(1 << 20)
+    pool.release(block)
+    with pytest.raises(PoolError, match="call safe_point"):
+        pool.allocate(1 << 20)
+    pool.safe_point()
+    assert pool.allocate(1 << 20) == block
+
+
 def test_a_recycled_block_never_shows_through_a_live_array() -> None:
     """The buffer of a value that is still read is not handed out again (a lost update otherwise)."""
     pool = MemoryPool()

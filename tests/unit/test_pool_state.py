@@ -33,6 +33,8 @@ class PoolMachine(RuleBasedStateMachine):
         super().__init__()
         self.pool = MemoryPool(limit=48 << 20)
         self.live: dict[int, tuple[np.ndarray, int]] = {}
+        self.retained: set[int] = set()
+        self.arrays: list[tuple[np.ndarray, int]] = []
         self.number = 0
 
     def view(self, block: int, size: int) -> np.ndarray:
@@ -44,7 +46,7 @@ class PoolMachine(RuleBasedStateMachine):
         try:
             block = self.pool.allocate(size)
         except PoolError:
-            assert self.pool.statistics().live_bytes + size > 16 << 20
+            assert self.pool.statistics().live_bytes + size > 12 << 20
             return
         assert block not in self.live
         self.number = (self.number + 1) % 256
@@ -59,6 +61,32 @@ class PoolMachine(RuleBasedStateMachine):
         view, number = self.live.pop(block)
         assert (view[:1] == number).all() and (view[-1:] == number).all()
         (self.pool.release if late else self.pool.recycle)(block)
+        if block in self.retained:
+            self.retained.remove(block)
+            self.live[block] = view, number
+
+    @precondition(lambda self: set(self.live) - self.retained)
+    @rule(data=st.data())
+    def retain(self, data: st.DataObject) -> None:
+        block = data.draw(st.sampled_from(sorted(set(self.live) - self.retained)))
+        self.pool.retain(block)
+        self.retained.add(block)
+
+    @rule(size=st.integers(1, 1 << 16))
+    def array(self, size: int) -> None:
+        if size % 3 == 0 and self.arrays:
+            array, number = self.arrays.pop(size % len(self.arrays))
+            assert (array == number).all()
+        try:
+            array = self.pool.empty((size,), np.uint8)
+        except PoolError:
+            return
+        array[:] = size % 251
+        self.arrays.append((array[size // 2 :], size % 251))
+
+    @rule(megabytes=st.integers(24, 48))
+    def limit(self, megabytes: int) -> None:
+        self.pool.limit = megabytes << 20
 
     @rule()
     def safe_point(self) -> None:
