@@ -33,6 +33,7 @@ from jitdialects.bytecode.attributes import (
     Slice,
 )
 from jitdialects.bytecode.operators import OPERATORS
+from jitdialects.bytecode.program import NO_ATTRIBUTES
 from jitdialects.errors import ArgumentError, MissingNameError, OutOfBoundsError, ShapeError
 from jitdialects.frontends.recorder import Value, current
 
@@ -216,8 +217,13 @@ class _AtIndex:
 
 
 def _binary(opcode: str) -> Callable[[Array, object], Array]:
-    def method(self: Array, other: object) -> Array:
-        return apply(opcode, self, other)
+    operator = OPERATORS[opcode]
+
+    def method(self: Array, other: object) -> Array:  # `apply`, for two operands
+        recorder = current()
+        x = recorder.lift(self.value, opcode)
+        y = recorder.lift(other.value if type(other) is Array else other, opcode)
+        return Array(recorder.record(operator, (x, y), NO_ATTRIBUTES))
 
     method.__doc__ = OPERATORS[opcode].doc
     return method

@@ -260,7 +260,7 @@ class Jitted(StubCallable, Generic[P, R]):
         self._shapes: dict[tuple[int, tuple[str, ...]], CallShape] = {}
         self._offered_shapes = 0
         self._bound: dict[int, tuple[weakref.ref[object], Jitted[..., object]]] = {}
-        self._lock = threading.RLock()  # also of objects that die while it is held
+        self._lock = threading.Lock()
 
     def __repr__(self) -> str:
         return f"<jit {self.__name__}: {len(self._captures)} signature(s)>"
@@ -355,10 +355,12 @@ class Jitted(StubCallable, Generic[P, R]):
     def _bind(self, instance: object) -> Jitted[..., object]:
         this, number = weakref.ref(self), id(instance)
 
-        def gone(_: object) -> None:
+        def gone(reference: object) -> None:
+            # comes anywhere, so takes no lock; machine code sees by itself whether an object is there
             owner = this()
-            if owner is not None:
-                owner.forget_instance(number)
+            known = None if owner is None else owner._bound.get(number)
+            if owner is not None and known is not None and known[0] is reference:
+                owner._bound.pop(number, None)
 
         try:
             reference = weakref.ref(instance, gone)
@@ -389,14 +391,8 @@ class Jitted(StubCallable, Generic[P, R]):
             self._serve_instances()
         return result
 
-    def forget_instance(self, number: int) -> None:
-        """The object with this id is gone: so is what was captured for it."""
-        with self._lock:
-            self._bound.pop(number, None)
-            self._serve_instances()
-
     def _serve_instances(self) -> None:
-        self.serve_methods({number: bound for number, (_, bound) in self._bound.items()})
+        self.serve_methods(list(self._bound.copy().values()))
 
     # ---- compiled code
 

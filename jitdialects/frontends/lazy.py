@@ -206,7 +206,7 @@ class LazyRecorder(Recorder):
         for value in values:
             if value.block is not block and (value.block is not None or value.error is not None):
                 value.run()  # a block of another thread: not with the lock of this one
-        frame = user_frame(3)
+        frame = user_frame()
         with self._lock:
             block = self._block
             if len(block.values) >= BLOCK_LENGTH:

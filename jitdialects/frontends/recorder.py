@@ -188,10 +188,9 @@ _PACKAGE = Path(__file__).parent.parent
 _OWN_FILES = frozenset(str(f) for r in ("frontends", "numpy") for f in (_PACKAGE / r).glob("*.py"))
 
 
-def user_frame(ours: int = 2) -> FrameType | None:
-    """The innermost Python frame that is not ours: the line that the user wrote. `ours`: frames that are, this one
-    among them."""
-    frame = sys._getframe(ours)  # pyright: ignore[reportPrivateUsage]
+def user_frame() -> FrameType | None:
+    """The innermost Python frame that is not ours: the line that the user wrote."""
+    frame = sys._getframe(2)  # pyright: ignore[reportPrivateUsage]  # whoever called is ours
     while frame is not None and frame.f_code.co_filename in _OWN_FILES:
         frame = frame.f_back
     return frame

@@ -4,7 +4,7 @@
     group      stubs, their address, mask of the memo, memo, a place for when there is none (2)
     stub       function, state
     shape      positional arguments, keywords, group, whether the order stays, names ..., sources ...
-    instances  hash table with open addressing: object, its table
+    instances  hash table with open addressing: object, its table, a weak reference to it, nothing
 
 `slow` is called for what no stub takes. A *shape* is one way of giving arguments with keywords: number `k` of the stubs'
 arguments is number `sources[k]` of the call's. A *memo* maps the look of a call to the stub that it entered last.
@@ -16,6 +16,7 @@ code reads nothing of it after it has let the GIL go.
 from __future__ import annotations
 
 import ctypes
+import weakref
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
@@ -73,17 +74,21 @@ class Group:
 
 
 class InstanceMap:
-    """Objects, by identity, and their tables."""
+    """Objects by identity, with their tables. An object that is gone, of which its weak reference tells, may stay
+    in until the next map."""
 
-    def __init__(self, tables: Mapping[int, Words]) -> None:
+    def __init__(self, tables: Sequence[tuple[weakref.ref[object], Words]]) -> None:
+        self._kept = tables
         places = max(SMALLEST_INSTANCES, _power_of_two(2 * len(tables)))
         self.mask = places - 1
-        self.words = words = new_words(room=2 * places)
-        for instance, table in tables.items():
-            place = instance >> 4 & self.mask
-            while words[2 * place]:
-                place = place + 1 & self.mask
-            words[2 * place], words[2 * place + 1] = instance, address_of(table)
+        self.words = words = new_words(room=4 * places)
+        for reference, table in tables:
+            instance = reference()
+            if instance is not None:
+                place = id(instance) >> 4 & self.mask
+                while words[4 * place]:
+                    place = place + 1 & self.mask
+                words[4 * place : 4 * place + 3] = id(instance), address_of(table), id(reference)
 
 
 class CallTable:
@@ -95,7 +100,7 @@ class CallTable:
         nothing = address_of(self._nothing.words)
         self.words = new_words(environment, id(slow), nothing, 0, 0, 0, 0)
         self._kept: tuple[object, ...] = ()
-        self._instances: tuple[object, ...] = ()
+        self._instances: InstanceMap | None = None
 
     @property
     def address(self) -> int:
@@ -115,13 +120,13 @@ class CallTable:
         self.words[3] = len(shape_words)
         self._kept = new, shapes, shape_words, shape_list
 
-    def set_instances(self, tables: Mapping[int, Words]) -> None:
-        """The tables of objects by their ids. Who dies must have been taken out."""
+    def set_instances(self, tables: Sequence[tuple[weakref.ref[object], Words]]) -> None:
+        """The objects of methods with the tables of what is bound to them."""
         new = InstanceMap(tables) if tables else None
         self.words[6] = 0
         self.words[5] = new.mask if new else 0
         self.words[6] = address_of(new.words) if new else 0
-        self._instances = new, dict(tables)
+        self._instances = new
 
 
 def _words_of(shape: CallShape, group: Group) -> Words:

@@ -353,7 +353,8 @@ def _array_functions(library: LoadedLibrary) -> Functions | None:
     for name, address in zip(("new_from_descriptor", "set_base"), functions, strict=True):
         here.set(name, address)
     here.set("lease", id(lease))
-    return Functions(here.address, library.address("jd_shelve"), library.address("jd_unshelve"))
+    names = "jd_shelve", "jd_unshelve", "jd_clear_shelf"
+    return Functions(here.address, *map(library.address, names))
 
 
 _natives = _Natives()
@@ -365,13 +366,17 @@ Stubs: TypeAlias = Mapping[tuple[str, ...], Sequence[Stub]]
 """Stubs by the names of the arguments that they expect by keyword, sorted, behind the positional ones."""
 
 
+Methods: TypeAlias = "Sequence[tuple[weakref.ref[object], PlainCallable]]"
+"""Objects, and what is bound to them."""
+
+
 class PlainCallable:
     """The base where there are no stubs: every call goes through Python."""
 
     def serve(self, stubs: Stubs, shapes: Sequence[CallShape], cache: KernelCache) -> None:
         """Nothing to do."""
 
-    def serve_methods(self, bound: Mapping[int, PlainCallable]) -> None:
+    def serve_methods(self, bound: Methods) -> None:
         """Nothing to do."""
 
 
@@ -407,9 +412,8 @@ def _native_callable() -> type:
             the calls with keywords that may reach them."""
             _serve(self, stubs, shapes, cache)
 
-        def serve_methods(self, bound: Mapping[int, PlainCallable]) -> None:
-            """Where the first argument is the object with this id, let the stubs of what it is bound to take
-            the call. The object must be taken out before it is gone."""
+        def serve_methods(self, bound: Methods) -> None:
+            """Where the first argument is one of these objects, let the stubs of what it is bound to take the call."""
             _serve_methods(self, bound)
 
     return NativeCallable
@@ -486,11 +490,11 @@ def _serve(target: Any, stubs: Stubs, shapes: Sequence[CallShape], cache: Kernel
     table.replace(stubs, shapes)
 
 
-def _serve_methods(target: Any, bound: Mapping[int, Any]) -> None:
+def _serve_methods(target: Any, bound: Methods) -> None:
     library = _natives.library
     if library is not None:
-        tables = {instance: _tables.get(each) for instance, each in bound.items()}
-        words = {k: table.native.words for k, table in tables.items() if table is not None}
+        tables = [(reference, _tables.get(each)) for reference, each in bound]
+        words = [(k, table.native.words) for k, table in tables if table is not None]
         if words or target in _tables:
             _table_of(target, library).native.set_instances(words)
 

@@ -288,6 +288,45 @@ def test_methods_enter_stubs() -> None:
     assert (expect_python(forward, Model(-2.0), x) == x * F32(-2) + F32(0.5)).all()
 
 
+def test_objects_of_methods_may_die_anywhere() -> None:
+    class Node:
+        def __init__(self, scale: float) -> None:
+            self.scale = scale
+            self.me = self  # only the garbage collector finds it
+
+        @jd.jit
+        def scaled(self, x: Any) -> Any:
+            return x * self.scale
+
+    x = ramp(4)
+    for scale in (2.0, 3.0):
+        node = Node(scale)
+        for _ in range(4):
+            node.scaled(x)
+            jd.wait()
+        assert (expect_served(Node.scaled, node, x) == x * F32(scale)).all()
+    wrong: list[float] = []
+
+    def work(first: int) -> None:
+        for k in range(first, first + 60):
+            other = Node(float(k))
+            for _ in range(2):
+                if not (other.scaled(x) == x * F32(k)).all():
+                    wrong.append(k)
+            if k % 7 == 0:
+                gc.collect()
+
+    threads = [threading.Thread(target=work, args=(1000 * n,)) for n in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong and (node.scaled(x) == x * 3).all()
+    del node, thread
+    gc.collect()
+    assert len(Node.scaled._bound) == 0
+
+
 def test_a_function_of_many_signatures_has_a_stub_for_each() -> None:
     f = jd.jit(lambda x: x * 2 + 1, shapes="exact")
     sizes = range(1, 4 * MOST_TRIED)

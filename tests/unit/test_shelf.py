@@ -150,6 +150,22 @@ def test_trim_gives_back_what_lies_on_the_shelf() -> None:
     pool.check()
 
 
+def test_many_blocks_leave_the_shelf_at_once() -> None:
+    pool = MemoryPool()
+    vm, x = machine(pool, 8), ramp(8)
+    kept = [vm.run("main", x)[0] for _ in range(20_000)]
+    del kept
+    gc.collect()
+    free = pool.statistics().free_bytes
+    assert shelved(pool) >= 18_000
+    with pool._lock:
+        pool.clear_shelf()
+    assert shelved(pool) == 0 and pool.statistics().free_bytes == free
+    pool.check()
+    blocks = {pool.allocate(64) for _ in range(1000)}
+    assert len(blocks) == 1000
+
+
 def test_a_limit_holds_and_nothing_is_lost() -> None:
     pool = MemoryPool(limit=1 << 20)
     vm, x = machine(pool, 25_000), ramp(25_000)

@@ -2,7 +2,7 @@
 ;
 ; A pool's *shelf* (`runtime.pool.shelf`) has, per size class, a list of blocks that only these functions touch, and only
 ; while the GIL is held: the pool's own lists may be half-way through a change by Python whenever machine code
-; looks. The pool puts blocks there and takes them back by `jd_shelve` and `jd_unshelve`.
+; looks. The pool puts blocks there and takes them back by `jd_shelve`, `jd_unshelve` and `jd_clear_shelf`.
 ;
 ;   shelf   words: environment, pool, coarse classes (0 or 1), open (0 or 1), table of block records, left, then lists
 ;           by class, requests, requested bytes, fresh requests, fresh bytes
@@ -78,6 +78,39 @@ take:
 
 done:
   ret i64 %block
+}
+
+; Move all that is on the shelf to the free lists of the pool, words by class; under its lock.
+define void @jd_clear_shelf(ptr %shelf, ptr %free) nounwind {
+entry:
+  br label %class
+
+class:
+  %kind = phi i64 [ 0, %entry ], [ %kind, %move ], [ %kind.next, %next ]
+  %ended = icmp eq i64 %kind, 12
+  br i1 %ended, label %done, label %look
+
+look:
+  %block = call i64 @jd_unshelve(ptr %shelf, i64 %kind)
+  %none = icmp eq i64 %block, 0
+  br i1 %none, label %next, label %move
+
+move:
+  %record = call ptr @record_of(ptr %shelf, i64 %block)
+  %count.at = getelementptr i8, ptr %record, i64 16
+  store i64 0, ptr %count.at
+  %stamp.at = getelementptr i8, ptr %record, i64 56
+  store i64 0, ptr %stamp.at
+  %list = getelementptr i64, ptr %free, i64 %kind
+  call void @link(ptr %list, ptr %record, i64 %block)
+  br label %class
+
+next:
+  %kind.next = add i64 %kind, 1
+  br label %class
+
+done:
+  ret void
 }
 
 ; What happens to a lease that nobody holds any more.

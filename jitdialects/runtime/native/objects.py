@@ -61,7 +61,9 @@ def _weak_references_fit() -> bool:
     array = np.zeros(3)
     before = _word(id(array) + WEAK)
     reference = weakref.ref(array)
-    return before == 0 and _word(id(array) + WEAK) == id(reference)
+    fits = _word(id(array) + WEAK) == id(reference) and _word(id(reference) + HEAD) == id(array)
+    del array
+    return before == 0 and fits and _word(id(reference) + HEAD) == id(None)
 
 
 def _counts_fit() -> bool:

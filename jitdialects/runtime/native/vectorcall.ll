@@ -171,6 +171,7 @@ define internal i64 @mix(i64 %hash, i64 %word) nounwind {
 
 ; ---- the table of a method's instance, or null -------------------------------------------------
 
+; An entry is an object, its table, and a weak reference to the object, which says whether it still is that one.
 define internal ptr @table_of(ptr %instances, i64 %mask, ptr %instance) nounwind {
 entry:
   %number = ptrtoint ptr %instance to i64
@@ -180,16 +181,24 @@ entry:
 next:
   %slot = phi i64 [ %high, %entry ], [ %following, %step ]
   %inside = and i64 %slot, %mask
-  %offset = shl i64 %inside, 4
+  %offset = shl i64 %inside, 5
   %at = getelementptr i8, ptr %instances, i64 %offset
   %key = load ptr, ptr %at
   %found = icmp eq ptr %key, %instance
-  br i1 %found, label %done, label %step
+  br i1 %found, label %ask, label %step
 
 step: ; at least one place is empty
   %following = add i64 %slot, 1
   %empty = icmp eq ptr %key, null
   br i1 %empty, label %nobody, label %next
+
+ask:
+  %reference.at = getelementptr i8, ptr %at, i64 16
+  %reference = load ptr, ptr %reference.at
+  %object.at = getelementptr i8, ptr %reference, i64 16
+  %object = load ptr, ptr %object.at
+  %lives = icmp eq ptr %object, %instance
+  br i1 %lives, label %done, label %step
 
 done:
   %table.at = getelementptr i8, ptr %at, i64 8

@@ -31,6 +31,7 @@ class Functions:
     environment: int
     shelve: int
     unshelve: int
+    clear: int
 
 
 class Shelf:
@@ -46,6 +47,7 @@ class Shelf:
         self._watched = False
         self._shelve: Any = None
         self._unshelve: Any = None
+        self._clear: Any = None
 
     @property
     def address(self) -> int:
@@ -59,6 +61,7 @@ class Shelf:
             word, pointer = ctypes.c_int64, ctypes.c_void_p
             self._shelve = ctypes.PYFUNCTYPE(None, pointer, word, word)(functions.shelve)
             self._unshelve = ctypes.PYFUNCTYPE(word, pointer, word)(functions.unshelve)
+            self._clear = ctypes.PYFUNCTYPE(None, pointer, pointer)(functions.clear)
             self.words[_OPEN] = int(not self._watched)
 
     def choose_classes(self, coarse: bool) -> None:
@@ -83,6 +86,11 @@ class Shelf:
     def take(self, kind: int) -> int:
         """A block of this class back, or 0."""
         return self._unshelve(self.address, kind) if self.words[_LISTS + kind] else 0
+
+    def clear(self, free: int) -> None:
+        """Move all blocks to the lists at this address."""
+        if self._clear is not None:
+            self._clear(self.address, free)
 
     def take_left(self) -> int:
         """A block that an array left behind while the shelf was closed, or 0."""

@@ -110,12 +110,7 @@ class Store:
 
     def clear_shelf(self) -> None:
         """Every block that machine code does not use becomes an ordinary free one."""
-        for kind in range(FIRST_MAPPED):
-            while block := self.shelf.take(kind):
-                at = block * RECORD_WORDS
-                self.table[at + COUNT] = self.table[at + STAMP] = 0
-                self.table[at + NEXT] = self.head[kind]
-                self.head[kind] = block
+        self.shelf.clear(ctypes.addressof(self.state))  # where the free lists are
 
     # ---- blocks that become free ---------------------------------------------------------------
 
