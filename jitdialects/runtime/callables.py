@@ -200,6 +200,8 @@ class Stub:
     """Whether it was in use and is not any more: closed, or to be closed when no call runs in it."""
     _keep: list[object] = field(default_factory=list[object])
     _counted: tuple[int, int] = (0, 0)
+    _seen: tuple[int, int] = (0, 0)
+    _least: float = float("inf")
 
     def __post_init__(self) -> None:
         kernel = self.kernel
@@ -244,10 +246,13 @@ class Stub:
 
     def set_period(self) -> None:
         """Let samples go through Python as often as costs about `SAMPLE_SHARE` of the time in this code."""
-        calls = self.words[self.layout.CALLS]
-        if calls:
-            mean = _natives.seconds(self.words[self.layout.CYCLES] * SAMPLE) / calls
-            wanted = SAMPLE_SECONDS / SAMPLE_SHARE / max(mean, 1e-9)
+        calls, cycles = self.words[self.layout.CALLS], self.words[self.layout.CYCLES]
+        new, spent = calls - self._seen[0], cycles - self._seen[1]
+        if new >= LEAST_PERIOD:
+            self._seen = calls, cycles
+            # the least of several means: a call that lost its core says nothing
+            self._least = min(self._least, _natives.seconds(spent * SAMPLE) / new)
+            wanted = SAMPLE_SECONDS / SAMPLE_SHARE / max(self._least, 1e-9)
             period = self.rarer * int(min(max(wanted, LEAST_PERIOD), MOST_PERIOD))
             self.words[self.layout.PERIOD] = period
 

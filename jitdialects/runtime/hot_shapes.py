@@ -22,11 +22,11 @@ SHARE = 0.5
 """Of them, what a hot shape has more than."""
 MOST_SPECIAL = 4
 MOST_TRIED = 16
-ROUNDS = 5
+ROUNDS = 8
 """Runs of either code before a verdict."""
 TRIAL_SECONDS = 1e-3
 """What one call may lose to a trial, beyond one round of it."""
-GAIN = 0.98
+GAIN = 0.95
 """Code is faster that takes less than this share of the time."""
 
 

@@ -4,7 +4,8 @@ What a policy may know is a `ShapeCase`: the call at hand and the calls before i
 first; each further one is for the case that the code before it refuses these shapes or cannot be made. A policy that
 has code made for larger sizes also says how a call is padded.
 
-Whatever the policy: a function that had more than `config.max_shapes` distinct shapes without code gets general code.
+Whatever the policy: a function that had more than `config.max_shapes` distinct shapes without code gets general code
+(or `MOST_CLASSES` signatures, with a policy of which few serve many shapes).
 """
 
 from __future__ import annotations
@@ -28,6 +29,8 @@ from jitdialects.runtime.shape_constraints import Dim
 
 Axis = tuple[int, int]
 """An axis of an argument, both by number."""
+MOST_CLASSES = 24
+"""Signatures of a function with a policy of which few serve many shapes."""
 FEW = 8
 """Signatures of a function for whose sake exact sizes are tried where general code cannot be made."""
 
@@ -88,6 +91,8 @@ class ShapePolicy:
     """Whether a shape that has most of the calls of general code gets code of its own."""
     pads: ClassVar[bool] = False
     """Whether `padded` is to be asked."""
+    is_bounded: ClassVar[bool] = False
+    """Whether few signatures serve many shapes: then there may be `MOST_CLASSES` of them, and any number of shapes."""
 
     def signatures(self, case: ShapeCase) -> Iterator[Signature]:
         """What to compile for a call, best first."""
@@ -143,6 +148,7 @@ class Bucketed(ShapePolicy):
     """
 
     pads = True
+    is_bounded = True
     classes: tuple[int, ...] = (1, 8, 16, 32)
 
     def __post_init__(self) -> None:
@@ -238,7 +244,11 @@ def signatures(policy: ShapePolicy, case: ShapeCase) -> Iterator[Signature]:
     """What to compile for a call: what `policy` says, and general code where that has led to too many shapes. A policy
     that raises is replaced by `Auto` for this call, which `explain` shows."""
     history = case.history
-    if len(history.seen) + history.others > config.max_shapes:
+    if policy.is_bounded:
+        is_storm = case.versions > MOST_CLASSES
+    else:
+        is_storm = len(history.seen) + history.others > config.max_shapes
+    if is_storm:
         yield from _generalisations(case, case.varying, apart=True)
         return
     try:

@@ -192,9 +192,10 @@ class Tiers:
         return shape_policies.padded(self.policy.shape_policy, self._case(history, shapes))
 
     def _evidence(self, history: ShapeHistory, shapes: Shapes, signature: Signature) -> Evidence:
-        """Code for these shapes alone would have served their runs, general code those of its class."""
+        """Code for these shapes alone would have served their runs, other code those of all shapes."""
         everything = history.all()
-        times = history.seen.get(shapes, Times()) if signature.is_exact else everything
+        alone = signature == exact(self.function, history, shapes)
+        times = history.seen.get(shapes, Times()) if alone else everything
         typical = times.typical or everything.typical
         work = sum(self.works, Work())
         return Evidence(self.profile.hottest, times.count, typical, self.operators(), work)

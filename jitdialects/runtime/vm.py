@@ -32,7 +32,6 @@ from jitdialects.runtime.function_code import (
 )
 from jitdialects.runtime.hot_shapes import (
     ROUNDS,
-    TRIAL_SECONDS,
     Special,
     Stage,
 )
@@ -50,6 +49,7 @@ from jitdialects.runtime.profiler import profiler
 from jitdialects.runtime.service import CompileService, default_service
 from jitdialects.runtime.tiers import TIMED_EVERY, TIMED_FIRST, Standing, exact
 from jitdialects.runtime.units import Unit
+from jitdialects.runtime.trial import race
 from jitdialects.runtime.values import (
     Array,
     Value,
@@ -278,20 +278,7 @@ class VM:
     ) -> None:
         """Run the code for a hot shape and general code on the same arguments."""
         special.stage = Stage.TRIAL
-        until = time.perf_counter() + TRIAL_SECONDS
-        while special.rounds < ROUNDS:
-            started = time.perf_counter()
-            general = any(_results(e, arguments, self.pool) for e in code.entries)
-            between = time.perf_counter()
-            own = _results(entry, arguments, self.pool)
-            ended = time.perf_counter()
-            if own is None or not general:
-                return  # something went wrong, as it will in the interpreter, or the code is gone
-            special.rounds += 1
-            special.general = min(special.general, between - started)
-            special.own = min(special.own, ended - between)
-            if ended > until:
-                break
+        race(special, entry, code.entries, arguments, self.pool, self.service.cache)
         if special.rounds == ROUNDS:
             code.hot.judge(special, entry, code.entries)
             code.order()
@@ -550,14 +537,6 @@ def _request_bytes(program: Program, function: str, key: CacheKey) -> bytes:
         source="" if folder is None else str(folder / dump.LLVM_IR),
     )
     return request.encode()
-
-
-def _results(
-    entry: CacheEntry, arguments: Sequence[object], pool: MemoryPool
-) -> tuple[Array, ...] | None:
-    """What the code gives for these arguments; None if it does not fit or is not loaded."""
-    kernel = entry.kernel
-    return None if kernel is None else kernel.invoke(arguments, pool)
 
 
 _UNTRIED = (Stage.ASKED, Stage.TRIAL)

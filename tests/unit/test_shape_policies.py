@@ -186,6 +186,15 @@ def test_more_shapes_than_allowed_are_generalised_whatever_the_policy(
     assert site.served >= before + 18
 
 
+def test_bucketed_shapes_are_many_and_their_classes_few(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Calls that were interpreted while code was on its way do not count against the policy."""
+    monkeypatch.setattr(config, "max_shapes", 12)
+    site = Site(scaled_sum(), shapes="bucketed", threshold=30)
+    for n in range(2, 40):
+        site.call(array(n, 3), array(3))
+    assert set(site.compiler.requests) == {f"main(f32[{n},3], f32[3])" for n in (32, 64)}
+
+
 def test_a_policy_of_ones_own() -> None:
     class Halves(ShapePolicy):
         """Even sizes are symbols, odd ones are exact."""
