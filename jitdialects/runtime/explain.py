@@ -14,6 +14,7 @@ from jitdialects.runtime.dump import folder_of
 from jitdialects.runtime.function_code import FunctionCode
 from jitdialects.runtime.indicators import indicators
 from jitdialects.runtime.tiers import exact
+from jitdialects.runtime.shape_report import forgotten, only_shape, staleness, strategy
 from jitdialects.runtime.vm import VM, machines
 
 STAGES_SHOWN = 4
@@ -107,7 +108,7 @@ def _entries(vm: VM, code: FunctionCode) -> Iterator[str]:
             f"from {_SOURCES[entry.source]}"
         )
         yield (
-            f"    {entry.hits} call(s); {reply.operators_fused} of {reply.operators} operators fused; "
+            f"    {strategy(code, entry)}; {entry.hits} call(s); {reply.operators_fused} of {reply.operators} operators fused; "
             f"{sum(reply.milliseconds.values()):.1f} ms"
         )
         why = code.tiers.reasons.get(key.signature)
@@ -116,6 +117,16 @@ def _entries(vm: VM, code: FunctionCode) -> Iterator[str]:
         special = code.hot.special.get(key.signature)
         if special is not None:
             yield f"    {special}"
+        stale = staleness(code, entry)
+        if stale and special is None:
+            yield f"    stale: {stale}"
+        names = {str(s) for a in kernel.signature.arguments for s in a.shape if not isinstance(s, int)}
+        only = only_shape(reply, names)
+        if only is not None:
+            sizes = ", ".join(f"{name} = {size}" for name, size in only.items())
+            yield f"    general code that its guards leave one shape: {sizes}"
+    for signature in forgotten(vm, code):
+        yield f"  stale: {signature}: not in the cache any more"
     for key in list(code.keys):
         if key in vm.service.failures:
             yield f"  not compiled: {key.signature}: {vm.service.failures[key]}"

@@ -85,6 +85,8 @@ class FunctionCode:
         """What was asked for, in this order."""
         self.found: list[CacheEntry] = []
         """What of that is compiled."""
+        self.superseded: dict[CacheKey, tuple[int, int]] = {}
+        """Code that newer code covers: the version of that, and its own calls until then."""
         self.hot = HotShapes()
         self.entries: list[CacheEntry] = []
         """What of that calls may enter, in this order."""
@@ -140,7 +142,19 @@ class FunctionCode:
         found = map(cache.find, list(self.keys))
         before, self.found = self.found, [entry for entry in found if entry is not None]
         self.order()
-        return [entry for entry in self.found if entry not in before]
+        new = [entry for entry in self.found if entry not in before]
+        for entry in new:
+            self._supersede(entry)
+        return new
+
+    def _supersede(self, new: CacheEntry) -> None:
+        """Take note of the code that nobody would need any more."""
+        for entry in self.found:
+            old, kernel = entry.kernel, new.kernel
+            if old is None or kernel is None or entry is new or entry.version > new.version:
+                continue
+            if kernel.signature.covers(old.signature):
+                self.superseded[entry.key] = new.version, entry.hits
 
     def order(self) -> None:
         """Put those entries first that are for hot shapes, and leave out those that are to be tried."""
