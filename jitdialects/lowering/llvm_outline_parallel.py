@@ -40,6 +40,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.utils.exceptions import PassFailedException
 from xdsl.utils.hints import isa
 
+from jitdialects.lowering.blocks import split_before
 from jitdialects.dialects.interned import i32_array, integer_attr
 from jitdialects.dialects.loop import ParallelOp
 from jitdialects.dialects.new_operation import new_operation
@@ -209,7 +210,7 @@ def _call_site(
     one_more = w.value(llvm.ConstantOp, (), i64, {"value": integer_attr(1, i64)})
     several = w.value(llvm.ICmpOp, (one_more, threads), i1, _SLT)
     both = w.value(llvm.AndOp, (large, several), i1)
-    after = before.split_before(op)
+    after = split_before(op)
     shared, alone = Block(), Block()
     region.insert_block_before((shared, alone), after)
     w.make(

@@ -34,6 +34,7 @@ from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 
+from jitdialects.lowering.blocks import split_before
 from jitdialects.dialects.interned import i32_array
 from jitdialects.dialects.new_operation import new_operation
 from jitdialects.dialects.upstream import CmpiOp
@@ -91,7 +92,7 @@ def _split(op: Operation) -> tuple[Block, Block]:
     """
     before = op.parent
     assert before is not None
-    after = before.split_before(op)
+    after = split_before(op)
     after.detach_op(op)
     for index, result in enumerate(op.results):
         result.replace_all_uses_with(after.insert_arg(result.type, index))
