@@ -39,6 +39,7 @@ from jitdialects.runtime.pool.shelf import Functions
 from jitdialects.runtime.indicators import indicators
 from jitdialects.runtime.totals import Totals
 from jitdialects.runtime.values import Array
+from jitdialects.runtime.weak import listed
 
 _VECTORCALL_AT, _TABLE_AT, _BASIC_SIZE = objects.HEAD, objects.HEAD + 8, objects.HEAD + 16
 LEAST_PERIOD, MOST_PERIOD = 16, 4096
@@ -521,7 +522,7 @@ def _count(stub: Stub, into: Totals) -> None:
 
 
 def _count_all(into: Totals) -> None:
-    for table in list(_tables.values()):
+    for table in listed(_tables.values):
         for stub in table.stubs:
             _count(stub, into)
 
@@ -531,7 +532,7 @@ indicators.sources.append(_count_all)
 
 def _after_fork_in_child() -> None:
     _natives.after_fork()
-    for table in list(_tables.values()):
+    for table in listed(_tables.values):
         table.lock = threading.RLock()
 
 

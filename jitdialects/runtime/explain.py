@@ -20,6 +20,9 @@ from jitdialects.runtime.vm import VM, machines
 STAGES_SHOWN = 4
 _SOURCES = {"compiler": "the compiler", "disk": "disk", "shared": "shared storage"}
 MISSES_SHOWN = 5
+REASONS, ENTRIES_COMPARED = 32, 64
+"""Of a function: signatures whose misses are explained, and entries that each is compared with; the work is their
+product."""
 NOT_MERGED = "is not merged with"
 """In what `tssa-fuse` says about a fusion that one of its judges refused."""
 
@@ -187,10 +190,11 @@ def _misses(vm: VM, code: FunctionCode) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class ShapeCount:
-    """Interpreted calls of one exact signature, called as people know it."""
+    """Interpreted calls of one exact signature, called as people know it; `missed` of them were hot."""
 
     signature: Signature
     count: int
+    missed: int
 
 
 @dataclass
@@ -205,21 +209,35 @@ class Misses:
 
 
 def misses(vm: VM, code: FunctionCode) -> list[Misses]:
-    """Hot calls without code by reason, most frequent first."""
+    """Hot calls without code by reason, most frequent first. Why calls of rare signatures missed is not asked."""
     found: dict[str, Misses] = {}
-    for miss in shape_counts(vm, code, missed=True):
-        reason = reason_of(vm, code, miss)
+    missed = [counted for counted in shape_counts(vm, code) if counted.missed]
+    missed.sort(key=lambda miss: -miss.missed)
+    for number, miss in enumerate(missed):
+        reason = reason_of(vm, code, miss) if number < REASONS else "other sizes"
         group = found.setdefault(reason, Misses(reason, miss.signature))
         group.signatures += 1
-        group.count += miss.count
+        group.count += miss.missed
     return sorted(found.values(), key=lambda group: -group.count)
 
 
 def title(vm: VM, function: str) -> str:
-    """What to call a function of a machine: a jitted function by its Python name."""
+    """What to call a function of a machine: a jitted function by its Python name, a part of it likewise."""
+    first = next(iter(vm.functions))
     if not vm.name:
         return f"@{function}"
-    return vm.name if function == next(iter(vm.functions)) else f"{vm.name} @{function}"
+    if function == first or function.startswith(f"{first}."):
+        return vm.name + function[len(first) :]
+    return f"{vm.name} @{function}"
+
+
+def functions_in_use() -> Iterator[tuple[VM, FunctionCode]]:
+    """The functions of all machines, and the parts of them that are compiled by themselves."""
+    for vm in machines():
+        for code in vm.functions.values():
+            yield vm, code
+            for part in code.parts:
+                yield vm, part
 
 
 def names_of(vm: VM, code: FunctionCode) -> Sequence[str]:
@@ -227,21 +245,21 @@ def names_of(vm: VM, code: FunctionCode) -> Sequence[str]:
     return vm.argument_names if code.function.name == next(iter(vm.functions)) else ()
 
 
-def shape_counts(vm: VM, code: FunctionCode, missed: bool) -> Iterator[ShapeCount]:
-    """The exact signatures of interpreted calls, or of hot ones that found no code."""
+def shape_counts(vm: VM, code: FunctionCode) -> Iterator[ShapeCount]:
+    """The exact signatures of interpreted calls."""
     name = title(vm, code.function.name)
     for history in list(code.profile.histories.values()):
-        for shapes, count in (dict(history.missed) if missed else history.counts()).items():
+        for shapes, count in history.counts().items():
             pairs = zip(history.types, shapes, strict=True)
             types = tuple(ArgumentType(t.dtype, shape, t.strided) for t, shape in pairs)
-            yield ShapeCount(Signature(name, types), count)
+            yield ShapeCount(Signature(name, types), count, history.missed.get(shapes, 0))
 
 
 def reason_of(vm: VM, code: FunctionCode, miss: ShapeCount) -> str:
     """Why such calls found no code, in one sentence: what the nearest entry differs in, or what became of
     the request."""
     names, nearest = names_of(vm, code), None
-    for entry in _compiled(vm, code):
+    for entry in _compiled(vm, code)[-ENTRIES_COMPARED:]:
         if entry.kernel is None:
             continue
         class_of = vm.policy.shape_policy.class_of

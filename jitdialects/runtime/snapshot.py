@@ -17,13 +17,14 @@ from jitdialects.bytecode.signature import parse
 from jitdialects.config import config
 from jitdialects.runtime.alarms import RULES
 from jitdialects.runtime.cache import CacheEntry, CacheKey, default_cache
-from jitdialects.runtime.explain import misses, shape_counts, title
+from jitdialects.runtime.explain import functions_in_use, misses, shape_counts, title
+from jitdialects.runtime.function_code import FunctionCode
 from jitdialects.runtime.identity import feature_level
 from jitdialects.runtime.indicators import indicators
 from jitdialects.runtime.pool import default_pool
 from jitdialects.runtime.service import CompileService, default_service
 from jitdialects.runtime.totals import RATES
-from jitdialects.runtime.vm import VM, FunctionCode, machines
+from jitdialects.runtime.vm import VM, machines
 
 FORMAT = 1
 """Raised when a field changes its meaning."""
@@ -57,7 +58,7 @@ def overview() -> dict[str, Any]:
 def snapshot() -> dict[str, Any]:
     """The state of the runtime. Every value is a dict, list, str, int, float, bool or None."""
     found = overview()
-    functions = [(vm, code) for vm in machines() for code in vm.functions.values()]
+    functions = list(functions_in_use())
     owners = {code.fingerprint: (vm, code) for vm, code in functions}
     found["pool"]["sizes"] = [asdict(size) for size in default_pool.sizes()]
     return found | {
@@ -82,11 +83,11 @@ def services() -> list[CompileService]:
 def missed_signatures() -> list[tuple[str, int]]:
     """The signatures of hot calls that found no code, most frequent first."""
     found: dict[str, int] = {}
-    for vm in machines():
-        for code in vm.functions.values():
-            for miss in shape_counts(vm, code, missed=True):
+    for vm, code in functions_in_use():
+        for miss in shape_counts(vm, code):
+            if miss.missed:
                 text = str(miss.signature)
-                found[text] = found.get(text, 0) + miss.count
+                found[text] = found.get(text, 0) + miss.missed
     return sorted(found.items(), key=lambda item: -item[1])
 
 
@@ -98,10 +99,13 @@ _Owners = dict[str, tuple[VM, FunctionCode]]
 
 
 def _rows(rows: Iterator[_Row], weight: Callable[[_Row], float] | None = None) -> dict[str, Any]:
-    """The heaviest rows, heaviest first, and how many were left out."""
+    """The heaviest rows, heaviest first, and how many were left out. Text is made of those that are shown only."""
     found = list(rows)
     if weight is not None:
         found.sort(key=weight, reverse=True)
+    for row in found[:MOST_ROWS]:
+        if "signature" in row:
+            row["signature"] = str(row["signature"])
     return {"rows": found[:MOST_ROWS], "left_out": max(len(found) - MOST_ROWS, 0)}
 
 
@@ -126,8 +130,8 @@ def _history() -> dict[str, Any]:
 
 def _padding() -> _Row:
     """Rows that calls had, and rows that were added to fill the class of their size."""
-    codes = [code for vm in machines() for code in vm.functions.values()]
-    states = [h.policy for code in codes for h in list(code.profile.histories.values())]
+    codes = functions_in_use()
+    states = [h.policy for _, code in codes for h in list(code.profile.histories.values())]
     return {"rows": sum(s.rows for s in states), "wasted": sum(s.wasted_rows for s in states)}
 
 
@@ -160,7 +164,9 @@ def _state(vm: VM, code: FunctionCode) -> str:
         return "compiled"
     if any(vm.service.is_pending(key) for key in keys):
         return "compiling"
-    return "refused" if any(key in vm.service.failures for key in keys) else "interpreted"
+    if not any(key in vm.service.failures for key in keys):
+        return "interpreted"
+    return "in parts" if any(_state(vm, part) == "compiled" for part in code.parts) else "refused"
 
 
 def _titled(key: CacheKey, owners: _Owners) -> str:
@@ -235,11 +241,14 @@ def _misses(functions: _Functions) -> Iterator[_Row]:
 
 def _signatures(functions: _Functions, owners: _Owners) -> Iterator[_Row]:
     for vm, code in functions:
-        missed = {str(m.signature): m.count for m in shape_counts(vm, code, missed=True)}
-        for seen in shape_counts(vm, code, missed=False):
-            text = str(seen.signature)
-            late = missed.get(text, 0)
-            yield {"signature": text, "tier": "interpreted", "count": seen.count, "missed": late}
+        for seen in shape_counts(vm, code):
+            if seen.count:  # the others were served from their first call on
+                yield {
+                    "signature": seen.signature,
+                    "tier": "interpreted",
+                    "count": seen.count,
+                    "missed": seen.missed,
+                }
     for service in services():
         for entry in service.cache:
             if entry.hits:

@@ -58,6 +58,7 @@ from jitdialects.runtime.values import (
     from_constant,
     shape_of,
 )
+from jitdialects.runtime.weak import listed
 
 CALL_DEPTH = 100
 """Bytecode calls that may be active at once."""
@@ -547,4 +548,4 @@ _machines: weakref.WeakSet[VM] = weakref.WeakSet()
 
 def machines() -> list[VM]:
     """Every machine that is in use."""
-    return list(_machines)
+    return listed(lambda: _machines)

@@ -26,6 +26,7 @@ from jitdialects.tools import jit_asm, jit_opt, jit_pool, jit_run
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 README, NUMPY = ROOT / "README.md", ROOT / "docs" / "numpy-differences.md"
+OBSERVING = ROOT / "docs" / "observing.md"
 AFTER = re.compile(r"// after (\S+)\n")
 TOOLS: dict[str, Callable[[Sequence[str] | None], object]] = {
     "jit-asm": jit_asm.main,
@@ -108,6 +109,12 @@ def test_python_of_the_page_on_numpy_prints_what_it_says(tmp_path: Path) -> None
     (printed,) = run_python(NUMPY, tmp_path)
     (promised,) = re.findall(r"^print\(.*?# (.*)$", blocks(NUMPY, "python")[0], re.MULTILINE)
     assert printed == [promised]
+
+
+def test_python_of_the_page_on_observing_runs(tmp_path: Path) -> None:
+    (printed,) = run_python(OBSERVING, tmp_path)
+    assert re.fullmatch(r"\d+% since start, \d+% in the last minute", printed[0])
+    assert printed[1] == "[]" and printed[2].startswith("<lambda>: @main")
 
 
 # ---- commands ----------------------------------------------------------------------------------

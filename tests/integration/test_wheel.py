@@ -43,6 +43,10 @@ for _ in range(3):
 jd.wait()
 assert np.array_equal(f(x), first)
 assert jd.stats()["cache_hits"] > 0, jd.stats()
+import urllib.request
+page = jd.dashboard.start()
+assert b"<title>jitdialects" in urllib.request.urlopen(page).read()
+assert urllib.request.urlopen(page + "dash.js").status == 200
 print(jd.__file__)
 """
 
@@ -104,8 +108,12 @@ def test_the_wheel_has_the_package_with_its_data_and_nothing_else(wheel: Path) -
     data = {
         "jitdialects/py.typed",
         "jitdialects/bytecode/elementary.json",
+        "jitdialects/runtime/native/arrays.ll",
         "jitdialects/runtime/native/thread_pool.ll",
         "jitdialects/runtime/native/vectorcall.ll",
+        "jitdialects/tools/page/dash.css",
+        "jitdialects/tools/page/dash.js",
+        "jitdialects/tools/page/index.html",
     }
     assert {name for name in names if name.startswith("jitdialects/")} == sources | data
     assert any(name.endswith("/licenses/LICENSE") for name in names)

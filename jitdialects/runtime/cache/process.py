@@ -30,6 +30,7 @@ from jitdialects.runtime.engines import Engine, LoadedLibrary
 from jitdialects.runtime.engines.choice import shared_engine
 from jitdialects.runtime.messages import CompileReply, without_library
 from jitdialects.runtime.indicators import indicators
+from jitdialects.runtime.weak import listed
 
 OVERHEAD = 16 << 10
 """Bytes that a kernel takes beside its library: its tables in the dynamic linker, its Python objects."""
@@ -168,7 +169,7 @@ class KernelCache:
             entry.kernel = None
         self.version += 1
         entries = set(gone)
-        for user in list(self.users):
+        for user in listed(lambda: self.users):
             user.forget_code(entries)
 
     def clear(self) -> None:

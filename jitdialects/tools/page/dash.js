@@ -156,9 +156,9 @@ function show(data) {
 
   const most = Math.max(1e-12, ...data.blocks.rows.map((r) => r.seconds + r.served_seconds));
   note("blocks", `${more(data.blocks)}; ${seconds(data.start.run_seconds)} in all`);
-  table("blocks", [["Function, block"], ["Tier"], ["Interpreted", "num"], ["Compiled", "num"], ["Time", "num"], [""]], data.blocks.rows,
-    (r) => [code(r.function, r.place ? `${r.block}, ${r.place}` : r.block), chip(r.tier), cell(count(r.executions), "num"),
-      cell(r.served ? count(r.served) : "", "num"), cell(seconds(r.seconds + r.served_seconds), "num"),
+  table("blocks", [["Function, block"], ["Tier"], ["Interpreted", "num extra"], ["Compiled", "num extra"], ["Time", "num"], [""]], data.blocks.rows,
+    (r) => [code(r.function, r.place ? `${r.block}, ${r.place}` : r.block), chip(r.tier), cell(count(r.executions), "num extra"),
+      cell(r.served ? count(r.served) : "", "num extra"), cell(seconds(r.seconds + r.served_seconds), "num"),
       bar(`${seconds(r.served_seconds)} compiled, ${seconds(r.seconds)} interpreted`, [["full", r.served_seconds / most], ["warm", r.seconds / most]])],
     "Nothing has run yet.");
 
@@ -194,7 +194,7 @@ function show(data) {
 
   note("compiler", `${count(data.start.compiles)} done, ${count(data.queue.rows.length + data.queue.left_out)} wait, ${count(data.start.compile_failures)} failed; ${seconds(data.start.compile_cpu_seconds)} CPU`);
   const work = [...data.failures.rows.map((r) => ({ ...r, state: "refused" })), ...data.queue.rows.map((r) => ({ ...r, state: "compiling" }))];
-  table("compiler", [["State"], ["Signature"]], work, (r) => [chip(r.state), code(r.signature, r.reason ?? "")], "Nothing waits, nothing failed.");
+  table("compiler", [["Signature"], ["State"]], work, (r) => [code(r.signature, r.reason ?? ""), chip(r.state)], "Nothing waits, nothing failed.");
 }
 
 function showAlarms(alarms) {
@@ -203,7 +203,7 @@ function showAlarms(alarms) {
   shown.alarms = text;
   $("alarms").replaceChildren(...alarms.map((a) => {
     const most = a.signatures.length ? ` Most calls without code: ${a.signatures.map(([s, n]) => `${s} (${count(n)})`).join(", ")}.` : "";
-    return element("p", { class: "alarm" }, element("strong", {}, "▲ "), a.text, element("span", {}, a.advice + "." + most));
+    return element("p", { class: "alarm" }, element("strong", {}, "▲ "), a.text[0].toUpperCase() + a.text.slice(1), element("span", {}, a.advice + "." + most));
   }));
 }
 
