@@ -2,6 +2,7 @@
 
 Each runs in a process of its own under the default policy: a stream of batches through a classifier, 1,000 shapes, a
 script that does everything once or twice, a server that is asked for one row at a time and now and then for many.
+Requests of streams come a millisecond after the reply to the one before.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -21,6 +23,8 @@ from benchmarks.machine import ROOT
 from jitdialects.runtime.policy_trace import recorder
 
 DATA = ROOT / "tests" / "data"
+BETWEEN = 1e-3
+"""Seconds between two requests."""
 
 
 def _floats(*shape: int) -> np.ndarray:
@@ -33,6 +37,7 @@ def mlp_stream() -> None:
     rows, rng = _floats(64, 784), np.random.default_rng(2)
     for _ in range(1000):
         vm.run("main", rows[: rng.integers(1, 65)])
+        time.sleep(BETWEEN)
 
 
 def shape_storm() -> None:
@@ -44,6 +49,7 @@ def shape_storm() -> None:
 
     for n in np.random.default_rng(3).permutation(1000):
         gelu(_floats(8, int(n) + 1))
+        time.sleep(BETWEEN)
 
 
 def one_shot() -> None:
@@ -77,6 +83,7 @@ def one_row_server() -> None:
     rng = np.random.default_rng(5)
     for _ in range(1500):
         layer(_floats(1 if rng.random() < 0.9 else int(rng.integers(2, 33)), 784), w, v)
+        time.sleep(BETWEEN)
 
 
 PROGRAMS: dict[str, Callable[[], None]] = {
@@ -98,9 +105,9 @@ def main() -> None:
     for name in PROGRAMS:
         path = DATA / f"{name}.trace"
         command = [sys.executable, "-m", "benchmarks.runtime._policy_traces", name]
-        subprocess.run(
-            command, check=True, cwd=ROOT, env=os.environ | {"JITDIALECTS_POLICY_TRACE": str(path)}
-        )
+        # without code of earlier runs
+        options = {"JITDIALECTS_POLICY_TRACE": str(path), "JITDIALECTS_DISK_CAP": "0"}
+        subprocess.run(command, check=True, cwd=ROOT, env=os.environ | options)
         print(path)
 
 

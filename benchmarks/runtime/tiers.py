@@ -1,6 +1,7 @@
 """Tiers: what profiling costs the interpreter, how good the cost model's priors are, what the default policy decides.
 
-Decisions are those of the simulator on the traces in `tests/data`, beside a policy that only counts to ten.
+Decisions are those of the simulator on the traces in `tests/data`, which were recorded on a busy machine, beside a policy that
+only counts to ten.
 """
 
 from __future__ import annotations

@@ -6,7 +6,8 @@ import argparse
 import math
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from statistics import median
@@ -95,18 +96,13 @@ def main(args: Sequence[str] | None = None) -> int:
             return _simulate(options.simulate_policy, policy)
         if options.program is None:
             raise UsageError("which program? (or --simulate-policy TRACE)")
-        if options.record_trace is not None:
-            config.policy_trace = options.record_trace
         if options.repeat < 1:
             raise UsageError(f"--repeat {options.repeat}: at least one call is needed")
         rng = np.random.default_rng(options.seed)
         program = _load(options.program)
         inputs = [parse_input(text, rng) for text in options.inputs]
-        code = _run(program, inputs, options, policy)
-        recorder = policy_trace.recorder()
-        if recorder is not None:
-            recorder.close()
-        return code
+        with _recording(options.record_trace):
+            return _run(program, inputs, options, policy)
     except UsageError as error:
         print(f"jit-run: error: {error}", file=sys.stderr)
         return 2
@@ -167,6 +163,21 @@ def _random(text: str, rng: np.random.Generator) -> NDArray[Any]:
 
 
 # ---- running -----------------------------------------------------------------------------------
+
+
+@contextmanager
+def _recording(path: str | None) -> Generator[None]:
+    """Record the calls of machines that are made meanwhile, in this file or where the option says."""
+    before = config.policy_trace
+    if path is not None:
+        config.policy_trace = Path(path)
+    try:
+        yield
+    finally:
+        recorder = policy_trace.recorder()
+        if recorder is not None:
+            recorder.close()
+        config.policy_trace = before
 
 
 def _simulate(path: str, policy: Policy) -> int:

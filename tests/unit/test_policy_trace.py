@@ -319,6 +319,7 @@ def test_jit_run_records_and_simulates(
     program.write_text(TEXT)
     arguments = [str(program), "random:f32[8]", "2.0", "--tier", "policy", "--repeat", "30"]
     assert main([*arguments, "--record-trace", str(trace)]) == 0
+    assert jd.config.policy_trace is None
     capsys.readouterr()
     assert main(["--simulate-policy", str(trace), "--threshold", "5", "--shapes", "exact"]) == 0
     lines = capsys.readouterr().out.splitlines()
