@@ -173,6 +173,27 @@ def hot() -> list[Row]:
     return rows
 
 
+def padded() -> list[Row]:
+    """Batches of 33 and of 60 in code for 64 rows, and in code for any number."""
+    w, b, v = floats(128, 256), floats(256), floats(256, 10)
+    functions = {shapes: jd.jit(classifier, shapes=shapes) for shapes in ("auto", "bucketed")}
+    for jitted in functions.values():
+        for size in (41, 42, 43) * 20:
+            jitted(floats(size, 128), w, b, v)
+            jitted.wait()
+    rows: list[Row] = []
+    for n in (33, 60):
+        x = floats(n, 128)
+        general, static = (
+            microseconds(lambda f=jitted, x=x: f(x, w, b, v), 200) for jitted in functions.values()
+        )
+        rows += [
+            Row(f"classifier, a batch of {n}: in general code", general, "us"),
+            Row(f"classifier, a batch of {n}: in code for 64", static, "us", "", f"{static / general:.2f}"),
+        ]
+    return rows
+
+
 def measure() -> list[Row]:
     """The rows of this topic."""
     jd.jit(formula)(floats(2, 2), floats(2))
@@ -185,4 +206,4 @@ def measure() -> list[Row]:
         for shapes in ("auto", "symbolic", "bucketed", "exact"):
             rows += prefixed(name, stream(function, calls, shapes, pause=True))
         rows += prefixed(name, stream(function, calls, "auto", pause=False))
-    return rows + hot()
+    return rows + padded() + hot()

@@ -92,7 +92,7 @@ def run_python(page: Path, folder: Path) -> list[list[str]]:
 
 
 def test_python_of_the_readme_runs(tmp_path: Path) -> None:
-    jit, lazy, passes, runtime, pool = run_python(README, tmp_path)
+    jit, lazy, passes, runtime, sizes, pool = run_python(README, tmp_path)
     assert "compiled: main(f32[n0,784]" in "\n".join(jit) and 0 <= float(jit[-1]) <= 1
     x = np.linspace(-3, 3, 7)
     gelu = 0.5 * x * (1 + np.tanh(0.7978846 * (x + 0.044715 * x**3)))
@@ -101,6 +101,8 @@ def test_python_of_the_readme_runs(tmp_path: Path) -> None:
     assert "vector.load" in "\n".join(passes)
     (shares,) = runtime
     assert all(0 < float(share) < 1 for share in shares.split())
+    promised = re.findall(r"^    print\(error\)  # (.*)$", README.read_text(), re.MULTILINE)
+    assert sizes == promised
     ((reused, reserved),) = (line.split() for line in pool)
     assert 0.5 < float(reused) < 1 and int(reserved) < 1 << 22
 
