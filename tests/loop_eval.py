@@ -402,6 +402,10 @@ def _metadata(op: Operation, operands: Sequence[Value]) -> Sequence[Value]:
     return [base, 0, *base.shape, *(stride // base.itemsize for stride in base.strides)]
 
 
+def _numbers(op: Operation, name: str) -> list[int]:
+    return [int(number) for number in op.properties[name].get_values()]
+
+
 _MEMORY: Mapping[str, Callable[[Operation, Sequence[Value]], Sequence[Value]]] = {
     "memref.alloca": _alloc,
     "memref.alloc": _alloc,
@@ -417,6 +421,11 @@ _MEMORY: Mapping[str, Callable[[Operation, Sequence[Value]], Sequence[Value]]] =
     "vector.maskedload": _masked_load,
     "vector.maskedstore": _masked_store,
     "vector.create_mask": _mask,
+    "vector.extract": lambda op, operands: [operands[0][_numbers(op, "static_position")[0]]],
+    "vector.shuffle": lambda op, operands: [
+        [[*operands[0], *operands[1]][lane] for lane in _numbers(op, "mask")]
+    ],
+    "memref.prefetch": lambda op, operands: [],
 }
 
 

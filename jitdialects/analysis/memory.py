@@ -49,6 +49,8 @@ _SILENT = (
         "memref.get_global",
         "memref.prefetch",
         "vector.create_mask",
+        "vector.extract",
+        "vector.shuffle",
     }
 )
 _STRUCTURE = frozenset(

@@ -330,13 +330,14 @@ def _reduce_block(at: Emitter, first: Bound, stop: Bound, lanes: Lanes, add: Add
         cells.store(at, fold.identities(at), lane)
     add(at, lanes, first, stop)
     half = LANES // 2
-    while half:
+    while half > 1:
         if half < used:
             with at.nest([zero], [at.index(half)], [PARALLEL]) as (lane,):
                 other = cells.load(at, at.add(lane, at.index(half)))
                 cells.store(at, fold.combine(at, cells.load(at, lane), other), lane)
         half //= 2
-    return cells.load(at, zero)
+    result = cells.load(at, zero)
+    return fold.combine(at, result, cells.load(at, at.index(1))) if used > 1 else result
 
 
 def _reduce_blocks(at: Emitter, length: Dim, lanes: Lanes, add: Add, *, abreast: bool) -> Parts:

@@ -11,8 +11,8 @@
     use(%r)
 
 Innermost loops first, so nested accumulators (a matmul's block and total) all go. In straight-line code
-a load after a store to the same address takes the stored value, and an alloca that is only stored to
-disappears. Works on scalars and on `vector.load`/`vector.store`, on loops of any origin. The value of
+a load after a store to the same address takes the stored value, or the lanes that it needs of a stored vector (the
+lanes of a sum, folded by halves), and an alloca that is only stored to disappears. Works on scalars and on `vector.load`/`vector.store`, on loops of any origin. The value of
 every other address, and the order of all arithmetic, stay as they are.
 """
 
@@ -20,10 +20,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import cast
 
 from xdsl.context import Context
-from xdsl.dialects import arith, scf
-from xdsl.dialects.builtin import IndexType, IntegerAttr, ModuleOp
+from xdsl.dialects import arith, scf, vector
+from xdsl.dialects.builtin import IndexType, IntegerAttr, ModuleOp, VectorType
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
@@ -38,6 +39,7 @@ from jitdialects.analysis.memory import (
     overlap_possible,
     root_of,
 )
+from jitdialects.dialects.interned import i64_array
 from jitdialects.dialects.new_operation import new_operation
 from jitdialects.passes.loop_rewrite import add_iter_args, defined_outside, ops_to_change
 
@@ -186,6 +188,66 @@ def _follow(value: SSAValue, accesses: Sequence[Access]) -> SSAValue:
     return value
 
 
+def is_among(wanted: Address, at: Address) -> bool:
+    """Everything at `wanted` is in the vector at `at`, as far as constants tell."""
+    if at.base is not wanted.base or not at.indices or at.indices[:-1] != wanted.indices[:-1]:
+        return False
+    first, start = at.indices[-1], wanted.indices[-1]
+    if not is_vector(at.type) or not isinstance(first, int) or not isinstance(start, int):
+        return False
+    return first <= start and start + lanes_of(wanted.type) <= first + lanes_of(at.type)
+
+
+def lanes_of(type: Attribute) -> int:
+    """Of a vector; 1 for a scalar."""
+    return cast("VectorType[Attribute]", type).get_shape()[-1] if is_vector(type) else 1
+
+
+def is_vector(type: Attribute) -> bool:
+    """And not a scalar."""
+    return isinstance(type, VectorType)
+
+
+def offset_of(wanted: Address, at: Address) -> int:
+    """The lane at which `wanted` begins, which `is_among` those at `at`."""
+    first, start = at.indices[-1], wanted.indices[-1]
+    assert isinstance(first, int) and isinstance(start, int)
+    return start - first
+
+
+def shuffle(left: SSAValue, right: SSAValue, type: Attribute, lanes: Sequence[int]) -> Operation:
+    """Some lanes of two vectors."""
+    return new_operation(vector.ShuffleOp, (left, right), (type,), {"mask": i64_array(*lanes)})
+
+
+def part_of(value: SSAValue, at: Address, wanted: Address) -> Operation | None:
+    """What is at `wanted`, as lanes of the vector `value`, which is at `at`; None if they are not all among these."""
+    if not is_among(wanted, at):
+        return None
+    offset, type = offset_of(wanted, at), wanted.type
+    if is_vector(type):
+        return shuffle(value, value, type, range(offset, offset + lanes_of(type)))
+    place = {"static_position": i64_array(offset)}
+    return new_operation(vector.ExtractOp, (value,), (type,), place)
+
+
+def with_part(value: SSAValue, at: Address, store: Access, written: Address) -> SSAValue | None:
+    """The vector `value`, which is at `at`, after `store` to `written`, in front of it; None if that is no vector of
+    some of its lanes. For memory of this function only, whose stores may then all go."""
+    part, block = store.stored, store.op.parent
+    if part is None or block is None or not is_vector(written.type):
+        return None
+    if at == written or not is_among(written, at) or not is_fresh(root_of(store.base)):
+        return None
+    offset, narrow, wide = offset_of(written, at), lanes_of(written.type), lanes_of(at.type)
+    spread = shuffle(part, part, at.type, [*range(narrow), *[0] * (wide - narrow)])
+    block.insert_op_before(spread, store.op)
+    lanes = [wide + i - offset if offset <= i < offset + narrow else i for i in range(wide)]
+    merged = shuffle(value, spread.results[0], at.type, lanes)
+    block.insert_op_before(merged, store.op)
+    return merged.results[0]
+
+
 def forward_stores(block: Block, inside: Mapping[Operation, Effects]) -> Effects:
     """In straight-line code, a load takes the value of the last store to, or load from, its address.
 
@@ -197,6 +259,15 @@ def forward_stores(block: Block, inside: Mapping[Operation, Effects]) -> Effects
     def forget(written: Access) -> None:
         for address in [a for a, (access, _) in known.items() if overlap_possible(access, written)]:
             del known[address]
+
+    def wider_vector(
+        store: Access, written: Address
+    ) -> tuple[Address, tuple[Access, SSAValue]] | None:
+        for at, (access, value) in known.items():
+            after = with_part(value, at, store, written)
+            if after is not None:
+                return at, (access, after)
+        return None
 
     for op in ops_to_change(block):
         access = access_of(op)
@@ -216,11 +287,19 @@ def forward_stores(block: Block, inside: Mapping[Operation, Effects]) -> Effects
             if address in known:
                 Rewriter.replace_op(op, (), (known[address][1],))
                 continue
+            part = next(filter(None, (part_of(v, a, address) for a, (_, v) in known.items())), None)
+            if part is not None:
+                Rewriter.replace_op(op, part)
+                continue
             known[address] = (access, op.results[0])
         elif access.is_store:
+            written = None if access.is_masked else address_of(access)
+            wider = written and wider_vector(access, written)
             forget(access)
-            if not access.is_masked:
-                known[address_of(access)] = (access, op.operands[0])
+            if wider is not None:
+                known[wider[0]] = wider[1]
+            elif written is not None:
+                known[written] = (access, op.operands[0])
         effects.accesses.append(access)
     return effects
 
