@@ -86,6 +86,7 @@ def main(args: Sequence[str] | None = None) -> int:
         options = parser.parse_args(args)
     except SystemExit as stop:  # argparse has said what is wrong, or printed the help
         return int(stop.code or 0)
+    recorded_before = config.policy_trace
     try:
         policy = replace(
             Policy.profile(options.profile), threshold=options.threshold, shapes=options.shapes
@@ -113,6 +114,8 @@ def main(args: Sequence[str] | None = None) -> int:
         where = error.location or options.program or "jit-run"
         print(f"{where}: error: {error.message}", file=sys.stderr)
         return 1
+    finally:
+        config.policy_trace = recorded_before  # who calls this in a process of his own records no more
 
 
 def _load(path: str) -> Program:
