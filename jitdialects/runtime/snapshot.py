@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 from typing import Any, cast
 
-from jitdialects.bytecode.signature import parse
 from jitdialects.config import config
 from jitdialects.runtime.alarms import RULES
 from jitdialects.runtime.cache import CacheEntry, CacheKey, default_cache
@@ -23,6 +22,7 @@ from jitdialects.runtime.identity import feature_level
 from jitdialects.runtime.indicators import indicators
 from jitdialects.runtime.pool import default_pool
 from jitdialects.runtime.service import CompileService, default_service
+from jitdialects.runtime.shape_report import staleness, strategy
 from jitdialects.runtime.totals import RATES
 from jitdialects.runtime.vm import VM, machines
 
@@ -66,7 +66,7 @@ def snapshot() -> dict[str, Any]:
         "limits": {r.name: {"begins": r.limit, "ends": r.relief} for r in RULES},
         "history": _history(),
         "blocks": _rows(_blocks(functions), lambda row: row["seconds"] + row["served_seconds"]),
-        "entries": _rows(_entries(owners), lambda row: row["hits"]),
+        "entries": _rows(_entries(functions, owners), lambda row: row["hits"]),
         "misses": _rows(_misses(functions), lambda row: row["count"]),
         "signatures": _rows(_signatures(functions, owners), lambda row: row["count"]),
         "queue": _rows(_queue(owners)),
@@ -176,55 +176,37 @@ def _titled(key: CacheKey, owners: _Owners) -> str:
     return (title(owner[0], function) if owner else function) + parenthesis + rest
 
 
-def _entries(owners: _Owners) -> Iterator[_Row]:
+def _entries(functions: _Functions, owners: _Owners) -> Iterator[_Row]:
+    asked = {key: code for _, code in functions for key in list(code.keys)}
     for service in services():
         for entry in service.cache:
             key, kernel = entry.key, entry.kernel
             if kernel is None:
                 continue  # evicted meanwhile
-            reply = kernel.reply
+            reply, code = kernel.reply, asked.get(key)
+            sizes = "exact" if kernel.signature.is_exact else "symbolic"
             yield {
                 "key": key.fingerprint[:8],
                 "signature": _titled(key, owners),
                 "features": key.features,
                 "version": entry.version,
                 "hits": entry.hits,
-                "strategy": _strategy(key, owners),
+                "strategy": sizes if code is None else strategy(code, entry),
+                "stale": "" if code is None else staleness(code, entry),
                 "bytes": entry.bytes,
                 "source": entry.source,
                 "compile_seconds": sum(reply.milliseconds.values()) / 1e3,
                 "operators": reply.operators,
                 "fused": reply.operators_fused,
-                "why": _why(entry, owners),
+                "why": _why(entry, code),
             }
 
 
-def _strategy(key: CacheKey, owners: _Owners) -> str:
-    """Which sizes an entry serves, in one word: `exact`, `symbolic`, or `bucketed` where smaller ones are padded."""
-    signature = parse(key.signature)
-    sizes = [size for argument in signature.arguments for size in argument.shape]
-    if any(not isinstance(size, int) for size in sizes):
-        return "symbolic"
-    owner = owners.get(key.fingerprint)
-    if owner is None:
-        return "exact"
-    vm, code = owner
-    for history in list(code.profile.histories.values()):
-        for shapes in history.distinct():
-            given = [size for shape in shapes for size in shape]
-            if len(given) == len(sizes) and given != sizes:
-                classes = map(vm.policy.shape_policy.class_of, cast(list[int], sizes))
-                if all(g in (c or (s,)) for g, s, c in zip(given, sizes, classes, strict=True)):
-                    return "bucketed"
-    return "exact"
-
-
-def _why(entry: CacheEntry, owners: _Owners) -> str:
+def _why(entry: CacheEntry, code: FunctionCode | None) -> str:
     """Why the code was asked for, in the words of the tiers."""
-    owner = owners.get(entry.key.fingerprint)
-    if owner is None:
-        return "its program is gone"
-    return owner[1].tiers.reasons.get(entry.key.signature, "another program had it made")
+    if code is None:
+        return "for a program that is gone"
+    return code.tiers.reasons.get(entry.key.signature, "found where another program had left it")
 
 
 def _misses(functions: _Functions) -> Iterator[_Row]:

@@ -165,7 +165,7 @@ function show(data) {
   const { rows, wasted } = data.padding;
   note("entries", `${more(data.entries)}; ${bytes(data.cache.bytes)} of ${bytes(data.cache.cap)}${data.cache.evictions ? `, ${count(data.cache.evictions)} evicted` : ""}${wasted ? `; ${percent(wasted / (rows + wasted))} of padded rows are padding` : ""}`);
   table("entries", [["Signature and why it was made"], ["Sizes"], ["Calls", "num"], ["Code", "num extra"], ["Compile", "num extra"], ["Fused", "num extra"], ["Key, version", "extra"]], data.entries.rows,
-    (r) => [code(r.signature, r.why), chip(r.strategy), cell(count(r.hits), "num"), cell(bytes(r.bytes), "num extra"),
+    (r) => [code(r.signature, r.stale || r.why), chip(r.strategy), cell(count(r.hits), "num"), cell(bytes(r.bytes), "num extra"),
       cell(r.source === "compiler" ? seconds(r.compile_seconds) : r.source, "num extra"), cell(`${r.fused} of ${r.operators}`, "num extra"), cell(`${r.key} v${r.version}`, "soft extra mono")],
     "No code yet: functions are compiled once they are hot.");
 
