@@ -16,7 +16,6 @@ import os
 import re
 import stat
 import tempfile
-import threading
 from functools import cache
 from itertools import count
 from pathlib import Path
@@ -86,11 +85,17 @@ class DlopenEngine:
     """Loads shared libraries from `folder`; without one, from a temporary folder of this process."""
 
     def __init__(self, folder: Path | None = None) -> None:
-        self._temporary = None
-        if folder is None:
-            self._temporary = tempfile.TemporaryDirectory(prefix="jitdialects-")
-            folder = Path(self._temporary.name)
-        self.folder = folder
+        self._given = folder
+        self._temporary: list[tempfile.TemporaryDirectory[str]] = []
+
+    @property
+    def folder(self) -> Path:
+        """Where libraries are written; a temporary folder is made when one is."""
+        if self._given is not None:
+            return self._given
+        if not self._temporary:  # no lock, which a fork could leave held: two threads may make one each
+            self._temporary.append(tempfile.TemporaryDirectory(prefix="jitdialects-"))
+        return Path(self._temporary[0].name)
 
     def load(self, data: bytes, name: str, file: LibraryFile | None = None) -> DlopenLibrary:
         """Load the library `data`, from `file` if that is still what it was. Raises `LoadError` where the
@@ -108,12 +113,13 @@ class DlopenEngine:
     def store(self, data: bytes, name: str) -> Path:
         """Write `data` under its name and digest, unless the same bytes are there already."""
         digest = hashlib.blake2b(data, digest_size=_DIGEST_BYTES).hexdigest()
-        path = self.folder / f"{_file_name(name)}-{digest}.so"
-        private_folder(self.folder)
+        folder = self.folder
+        path = folder / f"{_file_name(name)}-{digest}.so"
+        private_folder(folder)
         with contextlib.suppress(FileNotFoundError):
             if path.read_bytes() == data:
                 return path
-        descriptor, temporary = tempfile.mkstemp(dir=self.folder, suffix=".tmp")
+        descriptor, temporary = tempfile.mkstemp(dir=folder, suffix=".tmp")
         try:
             with os.fdopen(descriptor, "wb") as file:
                 file.write(data)
@@ -128,9 +134,6 @@ class DlopenEngine:
 class MemoryEngine:
     """Loads shared libraries from anonymous memory files."""
 
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-
     def load(self, data: bytes, name: str, file: LibraryFile | None = None) -> DlopenLibrary:
         """Load the library `data`. Raises `LoadError` where the dynamic linker refuses it, or there are no
         memory files."""
@@ -141,8 +144,7 @@ class MemoryEngine:
         try:
             with os.fdopen(descriptor, "wb", closefd=False) as memory:
                 memory.write(data)
-            with self._lock:
-                return DlopenLibrary(_dlopen(_respelled("/proc/self/fd", str(descriptor))), name)
+            return DlopenLibrary(_dlopen(_respelled("/proc/self/fd", str(descriptor))), name)
         except (LoadError, OSError) as error:
             raise LoadError(f"cannot load {name}: {error}") from None
         finally:
