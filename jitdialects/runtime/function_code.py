@@ -44,7 +44,7 @@ def _is_exact(signature: str) -> bool:
     return parse(signature).is_exact
 
 
-class _Entrance(StubCallable):
+class Entrance(StubCallable):
     """Gives the results of a call that a stub takes, and None for any other."""
 
     def __call__(self, *arguments: object) -> tuple[Array, ...] | None:
@@ -93,7 +93,7 @@ class FunctionCode:
         self.free: list[CacheEntry] = []
         """Those of them that are left for no shapes: calls may enter them without asking here."""
         self.version = -1
-        self.stubs = _Entrance()
+        self.stubs = Entrance()
         """Calls of `run` that compiled code takes."""
         self.offered: list[CacheEntry] = []
         self.stubs_served: list[Stub] = []

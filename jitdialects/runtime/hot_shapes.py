@@ -38,6 +38,7 @@ class Stage(Enum):
     SPECIAL = "specialised"
     SLOWER = "left: not faster than general code"
     RETIRED = "left: other shapes are hotter"
+    FAILED = "left: its trial failed"
 
 
 @dataclass
@@ -77,11 +78,11 @@ class HotShapes:
         what is to be compiled, if that made its shape a hot one."""
         windows = self._windows
         windows[at] = windows.get(at, 0) + 1
-        self._samples += 1
-        if self._samples < WINDOW:
+        self._samples = samples = self._samples + 1
+        if samples < WINDOW:
             return None
-        share = windows[at] / self._samples
-        hot = windows[at] == max(windows.values()) and share > SHARE
+        share = windows[at] / samples
+        hot = share > SHARE
         self._windows, self._samples = {}, 0
         if not hot or len(self.special) >= MOST_TRIED:
             return None

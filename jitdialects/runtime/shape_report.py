@@ -57,7 +57,7 @@ def strategy(code: FunctionCode, entry: CacheEntry) -> str:
 def staleness(code: FunctionCode, entry: CacheEntry) -> str:
     """Why calls do not enter code any more; empty if they do, as far as is known."""
     special = code.hot.special.get(entry.key.signature)
-    if special is not None and special.stage in (Stage.SLOWER, Stage.RETIRED):
+    if special is not None and special.stage in (Stage.SLOWER, Stage.RETIRED, Stage.FAILED):
         return special.stage.value
     since = code.superseded.get(entry.key)
     if since is not None and entry.hits == since[1] and special is None:

@@ -10,22 +10,14 @@ import time
 from collections.abc import Callable, Sequence
 
 from jitdialects.runtime.cache import CacheEntry, KernelCache
-from jitdialects.runtime.callables import StubCallable, stub_of
+from jitdialects.runtime.callables import stub_of
+from jitdialects.runtime.function_code import Entrance
 from jitdialects.runtime.hot_shapes import ROUNDS, TRIAL_SECONDS, Special
 from jitdialects.runtime.pool import MemoryPool
-from jitdialects.runtime.values import Array
 
 ROUND_SECONDS = 20e-6
 MOST_CALLS = 64
 """Calls of a round."""
-Run = Callable[[], object]
-
-
-class _Entrance(StubCallable):
-    """Gives the results of a call that a stub takes, and None for any other."""
-
-    def __call__(self, *arguments: object) -> tuple[Array, ...] | None:
-        return None
 
 
 class _Runner:
@@ -36,8 +28,9 @@ class _Runner:
     ) -> None:
         self._entries, self._arguments, self._pool, self._cache = entries, arguments, pool, cache
         made = [stub_of(e, lambda calls, seconds: None, True, pool) for e in entries]
-        self._entrance = _Entrance()
-        self._entrance.serve({(): [stub for stub in made if stub is not None]}, (), cache)
+        self._stubs = [stub for stub in made if stub is not None]
+        self._entrance = Entrance()
+        self._entrance.serve({(): self._stubs}, (), cache)
         self._has_stubs = self._entrance(*arguments) is not None
 
     def run(self) -> object:
@@ -52,11 +45,15 @@ class _Runner:
         return None
 
     def close(self) -> None:
-        """Let the stubs go."""
+        """Let the stubs go; their calls were nobody's."""
+        for stub in self._stubs:
+            hits = stub.entry.hits
+            stub.drain()
+            stub.entry.hits = hits
         self._entrance.serve({}, (), self._cache)
 
 
-def _seconds(run: Run, calls: int) -> float:
+def _seconds(run: Callable[[], object], calls: int) -> float:
     """Of one call, by the mean of some."""
     started = time.perf_counter()
     for _ in range(calls):

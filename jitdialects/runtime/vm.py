@@ -279,8 +279,12 @@ class VM:
     ) -> None:
         """Run the code for a hot shape and general code on the same arguments."""
         special.stage = Stage.TRIAL
-        race(special, entry, code.entries, arguments, self.pool, self.service.cache)
-        if special.rounds == ROUNDS:
+        try:
+            race(special, entry, code.entries, arguments, self.pool, self.service.cache)
+        except Exception:  # the call itself has its results
+            special.stage = Stage.FAILED
+            return
+        if special.rounds >= ROUNDS and special.stage is Stage.TRIAL:
             code.hot.judge(special, entry, code.entries)
             code.order()
 
@@ -295,12 +299,18 @@ class VM:
         call = state.padded_call(
             shapes, len(history.seen), lambda: code.tiers.padded(history, shapes)
         )
-        served = call and self._invoke(code, call.bind(arguments, self.pool))
-        if not call or not served:
+        if call is None:
+            return None
+        try:
+            served = self._invoke(code, call.bind(arguments, self.pool))
+            results = served and call.crop(served[1], self.pool)
+        except MemoryError:
+            return None  # without further rows there may be enough
+        if not served or not results:
             return None
         state.rows += call.rows
         state.wasted_rows += call.wasted
-        return served[0], call.crop(served[1], self.pool)
+        return served[0], results
 
     def _call(self, code: FunctionCode, values: Sequence[Value], depth: int) -> Sequence[Value]:
         kind = ProfiledActivation if profiler.is_on else Activation

@@ -313,6 +313,16 @@ def test_case_13_arrays_inside_structures_are_arguments(
     assert served(vm) >= 5, jd.explain(f)
 
 
+def test_case_14_a_constant_that_fills_an_argument_is_none_of_the_program() -> None:
+    """tinygrad/tinygrad PR#14044, #14045: an argument that is lazily constant, of 2 and then of 3."""
+    f = jd.jit(lambda x: x * 10)
+    for _ in range(6):
+        for k in (2, 3, 4):
+            assert np.asarray(f(jnp.zeros((5,)) + k)).tolist() == [10.0 * k] * 5
+            jd.wait()
+    assert served(f.machines()[0]) > 0, jd.explain(f)
+
+
 @pytest.mark.parametrize("axis", [None, Ints(())], ids=["all", "none"])
 def test_cases_71_and_72_a_number_reduced_is_itself(axis: Ints | None) -> None:
     """microsoft/onnxruntime#3208, apache/tvm#19676: sum, max and mean of a rank-0 operand; no axis fits."""

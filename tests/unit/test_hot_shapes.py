@@ -171,11 +171,27 @@ def test_code_for_a_hot_shape_that_cannot_be_made_is_no_harm() -> None:
         run(vm, n)
         vm.wait()
     compiler.error = "no code for you"
-    run(vm, 8, 80 * WINDOW)
+    run(vm, 8, 40 * WINDOW)
     vm.wait()
     run(vm, 8, 16 * WINDOW)
     assert len(compiler.requests) == 3
     assert "not compiled: main(f32[8]): no code for you" in explain(vm)
+
+
+def test_a_trial_that_fails_loses_no_result(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*arguments: object) -> None:
+        raise MemoryError("no room for a trial")
+
+    monkeypatch.setattr("jitdialects.runtime.vm.race", broken)
+    vm = doubled(FakeCompiler(like_first))
+    for n in (3, 4, 5):
+        run(vm, n)
+        vm.wait()
+    run(vm, 8, 40 * WINDOW)
+    vm.wait()
+    run(vm, 8, 40)
+    assert vm.functions["main"].hot.special["main(f32[8])"].stage is Stage.FAILED
+    assert "left: its trial failed" in explain(vm)
 
 
 def test_calls_of_stubs_are_sampled_too() -> None:

@@ -12,8 +12,9 @@ from jitdialects.bytecode.dtypes import FLOAT32
 from jitdialects.bytecode.program import Program
 from jitdialects.bytecode.signature import Signature, parse
 from jitdialects.config import config
-from jitdialects.errors import ConfigError, ShapeError
+from jitdialects.errors import ConfigError, PoolError, ShapeError
 from jitdialects.runtime.explain import explain
+from jitdialects.runtime.padded_calls import PaddedCall
 from jitdialects.runtime.policy import Policy
 from jitdialects.runtime.pool import MemoryPool
 from jitdialects.runtime.profile import ShapeHistory
@@ -110,6 +111,22 @@ def test_bucketed_arguments_that_are_not_contiguous_are_copied() -> None:
         site.call(array(3, n).T, array(3))
     assert site.compiler.requests[1:] == ["main(f32[64,3], f32[3])"]
     assert site.served == 2
+
+
+def test_bucketed_calls_for_which_there_is_no_room_are_interpreted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    site = Site(scaled_sum(), shapes="bucketed")
+    for n in (33, 34, 35):
+        site.call(array(n), array(n))
+    assert site.served == 1
+
+    def full(self: PaddedCall, arguments: object, pool: object) -> list[object]:
+        raise PoolError("full")
+
+    monkeypatch.setattr(PaddedCall, "bind", full)
+    site.call(array(36), array(36))
+    assert site.served == 1
 
 
 def test_bucketed_sizes_that_must_be_equal_share_a_class() -> None:
