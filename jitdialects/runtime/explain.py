@@ -70,6 +70,9 @@ def _machine(vm: VM) -> Iterator[str]:
             yield from (f"  {line}" for line in (*_entries(vm, part), *_tiers(part)))
         for entry in (e for each in (code, *code.parts) for e in _compiled(vm, each)):
             yield from _details(entry)
+    if vm.policy.threshold is None and config.threshold is None:
+        experience = vm.experience
+        yield f"expectations: {experience.model}; thresholds x {experience.thresholds.factor}"
 
 
 def _compiled(vm: VM, code: FunctionCode) -> list[CacheEntry]:

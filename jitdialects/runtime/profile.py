@@ -95,11 +95,24 @@ class ShapeHistory:
         """The calls of any shapes, as they are now."""
         together = Times()
         together.recent = deque[float]()
-        for times in (*self.seen.copy().values(), self.rest):
+        for times in self._times():
             together.count += times.count
             together.seconds += times.seconds
-            together.recent.extend(times.recent)
+            together.recent.extend(list(times.recent)[-1:] if len(self.seen) > RECENT else times.recent)
         return together
+
+    def _times(self) -> list[Times]:
+        return [*self.seen.copy().values(), self.rest]
+
+    @property
+    def runs(self) -> int:
+        """How many calls there were."""
+        return sum(times.count for times in self._times())
+
+    @property
+    def seconds(self) -> float:
+        """What they took."""
+        return sum(times.seconds for times in self._times())
 
     def add(self, shapes: Shapes, seconds: float) -> None:
         """Count one call."""
@@ -183,9 +196,9 @@ class Profile:
     @property
     def runs(self) -> int:
         """Calls that were interpreted to their end."""
-        return sum(history.all().count for history in list(self.histories.values()))
+        return sum(history.runs for history in list(self.histories.values()))
 
     @property
     def seconds(self) -> float:
         """That these took."""
-        return sum(history.all().seconds for history in list(self.histories.values()))
+        return sum(history.seconds for history in list(self.histories.values()))

@@ -104,10 +104,12 @@ class Tiers:
     compiled: dict[tuple[str, Shapes], Times] = field(default_factory=dict[tuple[str, Shapes], Times])
     """Seconds of compiled runs, likewise."""
     is_hopeless: bool = False
-    """There were calls for which everything that the policy names was tried in vain."""
+    """There were calls for which everything that the policy names was tried in vain, and could not be made."""
     reasons: dict[str, str] = field(default_factory=dict[str, str])
     """Why code was asked for, by signature."""
     _look_at: dict[tuple[int, Shapes], int] = field(default_factory=dict[tuple[int, Shapes], int])
+    _general_at: dict[int, int] = field(default_factory=dict[int, int])
+    """Runs of a class of arguments before which nothing is looked at, because general code does not pay yet."""
     backoffs: dict[tuple[str, Shapes], float] = field(
         default_factory=dict[tuple[str, Shapes], float]
     )
@@ -118,6 +120,9 @@ class Tiers:
     def is_time(self, history: ShapeHistory, shapes: Shapes) -> bool:
         """Whether to ask for code for calls of these shapes; to be asked at every interpreted run."""
         if self.profile.hottest < self.policy.least_executions:
+            return False
+        general = self._general_at.get(id(history))
+        if general is not None and history.runs < general:
             return False
         wanted = self._look_at.get((id(history), shapes))
         return wanted is None or _runs(history, shapes) >= wanted
@@ -132,9 +137,11 @@ class Tiers:
 
     def _request(self, history: ShapeHistory, shapes: Shapes, compiler: Compiler) -> bool:
         """Ask for the first signature that was not tried in vain; whether any code is to come."""
+        failed = False
         for signature in self._candidates(history, shapes, compiler):
             standing = compiler.standing(signature, history)
             if standing in (Standing.REFUSES, Standing.FAILED):
+                failed |= standing is Standing.FAILED
                 continue
             if standing is Standing.ABSENT:
                 evidence = self._evidence(history, shapes, signature)
@@ -146,10 +153,14 @@ class Tiers:
                     return False
                 self._submit(signature, history, decision.why, compiler)
             self._settle(signature)
+            self._general_at.pop(id(history), None)
             self.profile.hot = True
             return True
-        self.is_hopeless = True
+        self.is_hopeless |= failed and not self._is_left(shapes)
         return False
+
+    def _is_left(self, shapes: Shapes) -> bool:
+        return any(key[1] == shapes for key in list(self.left))
 
     def _submit(
         self, signature: Signature, history: ShapeHistory, why: str, compiler: Compiler
@@ -167,8 +178,7 @@ class Tiers:
     def _candidates(
         self, history: ShapeHistory, shapes: Shapes, compiler: Compiler
     ) -> Iterator[Signature]:
-        is_left = any(key[1] == shapes for key in list(self.left))
-        if is_left and len(self.reasons) < shape_policies.FEW:
+        if self._is_left(shapes) and len(self.reasons) < shape_policies.FEW:
             yield exact(self.function, history, shapes)
             return
 
@@ -193,10 +203,9 @@ class Tiers:
 
     def _evidence(self, history: ShapeHistory, shapes: Shapes, signature: Signature) -> Evidence:
         """Code for these shapes alone would have served their runs, other code those of all shapes."""
-        everything = history.all()
         alone = signature == exact(self.function, history, shapes)
-        times = history.seen.get(shapes, Times()) if alone else everything
-        typical = times.typical or everything.typical
+        times = history.seen.get(shapes, Times()) if alone else history.all()
+        typical = times.typical or history.all().typical
         work = sum(self.works, Work())
         return Evidence(self.profile.hottest, times.count, typical, self.operators(), work)
 
@@ -207,6 +216,7 @@ class Tiers:
 
     def _postpone(self, postponed: Postponed, shapes: Shapes) -> None:
         if not postponed.signature.is_exact:  # it is for the calls of all that was postponed before
+            self._general_at[id(postponed.history)] = int(postponed.history.runs * LOOK_AGAIN) + 1
             for key, other in list(self.postponed.items()):
                 if other.history is postponed.history:
                     self.postponed.pop(key, None)
@@ -219,6 +229,7 @@ class Tiers:
         for key, waiting in list(self.postponed.items()):
             self.postponed.pop(key, None)
             self._look_at.pop(key, None)
+            self._general_at.pop(key[0], None)
             if compiler.standing(waiting.signature, waiting.history) is Standing.ABSENT:
                 why = f"somebody waits for it; {waiting.why}"
                 self._submit(waiting.signature, waiting.history, why, compiler)

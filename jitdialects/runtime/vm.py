@@ -89,10 +89,10 @@ class VM:
         self.policy = Policy() if policy is None else policy
         self.pool = default_pool if pool is None else pool
         self.service = default_service if service is None else service
-        experience = default_experience if experience is None else experience
+        self.experience = default_experience if experience is None else experience
         products = has_products(program)
         self.functions = {
-            f.name: FunctionCode(program, f, self.policy, experience, products)
+            f.name: FunctionCode(program, f, self.policy, self.experience, products)
             for f in program.functions
         }
         self.name = ""

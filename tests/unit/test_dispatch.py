@@ -240,7 +240,8 @@ def test_a_compile_that_fails_is_recorded_and_not_repeated() -> None:
     for _ in range(8):
         call(vm, array(4), array(4))
         vm.wait()
-    assert len(compiler.requests) == 1
+    assert compiler.requests[0] == "main(f32[4], f32[4])"
+    assert len(compiler.requests) == len(set(compiler.requests)) <= 2  # the other one: its part
     assert "not compiled: main(f32[4], f32[4]): cannot compile: a reason" in explain(vm)
 
 

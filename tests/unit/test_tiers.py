@@ -156,6 +156,21 @@ def test_runs_of_all_shapes_count_for_general_code() -> None:
     assert scene.compiler.signatures == ["main(f32[n0])"]
 
 
+def test_general_code_that_does_not_pay_yet_is_not_looked_at_for_every_new_shape() -> None:
+    """A look costs as much as a short call."""
+    looks: list[int] = []
+
+    class Counting(Policy):
+        def decide(self, evidence: Evidence, experience: Experience) -> Decision:
+            looks.append(evidence.runs)
+            return super().decide(evidence, experience)
+
+    scene = Scene(Counting(), compile=1e9)
+    for size in range(1, 1000):
+        scene.run(size, 100 * US)
+    assert len(looks) < 30
+
+
 def test_runs_of_one_shape_count_for_exact_code() -> None:
     """Exact code for each of many shapes would cost a hundred times what it saves."""
     scene = Scene(Policy(shapes="exact"), compile=10 * MS)
@@ -265,6 +280,15 @@ def test_code_that_is_slower_for_a_shape_is_left_for_that_shape() -> None:
     assert scene.tiers.avoids(GENERAL, ((1,),))
     assert not scene.tiers.avoids(GENERAL, ((64,),))
     assert scene.tiers.has_left(GENERAL)
+
+
+def test_a_function_whose_code_was_left_is_not_hopeless() -> None:
+    """It can be compiled: its parts need no code of their own."""
+    scene = slower()
+    scene.run(1, 60 * US, 2)
+    scene.compiler.there.add("main(f32[1])")
+    scene.run(1, 60 * US, 20)
+    assert not scene.tiers.is_hopeless
 
 
 def test_exact_code_is_asked_for_where_general_code_was_left() -> None:
