@@ -92,7 +92,8 @@ def run_python(page: Path, folder: Path) -> list[list[str]]:
 
 
 def test_python_of_the_readme_runs(tmp_path: Path) -> None:
-    jit, lazy, passes, runtime, sizes, pool = run_python(README, tmp_path)
+    jit, method, lazy, passes, runtime, sizes, pool = run_python(README, tmp_path)
+    assert method == ["(2, 512)"]
     assert "compiled: main(f32[n0,784]" in "\n".join(jit) and 0 <= float(jit[-1]) <= 1
     x = np.linspace(-3, 3, 7)
     gelu = 0.5 * x * (1 + np.tanh(0.7978846 * (x + 0.044715 * x**3)))

@@ -210,6 +210,39 @@ def test_arrays_of_other_kinds_go_through_python() -> None:
     assert (expect_python(f, np.matrix([[1.0]], F32)) == 2).all()
 
 
+class Tagged(np.ndarray):
+    """Another class of arrays."""
+
+
+def test_an_argument_that_changes_its_class_is_served_right() -> None:
+    f = hot(lambda x, y: x * 2 + y, (ramp(3, 4), ramp(3, 4)))
+    x = ramp(3, 4)
+    strange = np.zeros(49, np.uint8)[1:].view(F32).reshape(3, 4)
+    strange[...] = x
+    kinds: list[Any] = [
+        np.asfortranarray(x),
+        x.view(Tagged),
+        strange,
+        ramp(4, 3).T,
+        x[::-1],
+        np.float32(2),
+        np.array(3, F32),
+        5,
+        2.5,
+        True,
+    ]
+    for _ in range(3):
+        for other in (*kinds, *reversed(kinds)):
+            for left, right in ((x, other), (other, x)):
+                got, want = f(left, right), np.asarray(left) * F32(2) + np.asarray(right)
+                assert type(got) is np.ndarray and (got == want).all(), type(other)
+            expect_served(f, x, x)
+    for wrong in (x.astype(">f4"), x.astype(np.float16), np.ma.masked_array(x), "text", None):
+        with pytest.raises(jd.errors.Error):
+            f(x, wrong)
+    assert (expect_served(f, x, x) == x * 3).all()
+
+
 def test_strided_arrays_have_stubs_of_their_own() -> None:
     f = hot(lambda x: x + 1, (ramp(12)[::2],), (ramp(10)[::2],))
     for x in (ramp(12)[::2], ramp(40)[3::5]):
