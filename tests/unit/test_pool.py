@@ -1,5 +1,6 @@
 """The memory pool: alignment, classes, exact blocks, deferral, limits, threads, forks."""
 
+import ctypes
 import gc
 import os
 import threading
@@ -10,6 +11,7 @@ import pytest
 from jitdialects.errors import PoolError
 from jitdialects.runtime.pool import CLASSES, PAGE, MemoryPool, is_exact, size_class
 from jitdialects.runtime.pool.layout import CAPACITY, RECORD_WORDS, SLAB_BYTES, SLAB_SHARE
+from jitdialects.runtime.pool.system import CountedMemory
 
 
 def test_there_are_21_classes_from_64_bytes_to_64_mebibytes() -> None:
@@ -173,8 +175,9 @@ def test_statistics_count_live_waste_and_fragmentation() -> None:
 
 def test_the_limit_trims_before_it_fails() -> None:
     pool = MemoryPool(limit=4 << 20)
-    block = pool.allocate(3 << 20)
-    pool.release(block)
+    blocks = [pool.allocate(192 << 10) for _ in range(16)]  # too small to become what is wanted
+    for block in blocks:
+        pool.release(block)
     pool.safe_point()
     assert pool.allocate(2 << 20)
     assert pool.statistics().trims == 1
@@ -271,12 +274,53 @@ def test_idle_blocks_go_back_when_the_pool_would_grow_around_them() -> None:
 
 def test_blocks_that_were_used_last_stay() -> None:
     pool = MemoryPool()
-    first, second, third = (pool.allocate(n << 20) for n in (9, 13, 20))
-    for block in (second, third, first):
+    small = [pool.allocate((1 << 20) + n * PAGE) for n in range(30)]
+    for block in small:
         pool.recycle(block)
         pool.allocate(64)
-    pool.recycle(pool.allocate(27 << 20))  # would be 77 MiB, of which at most 42 were live at once
-    assert pool.allocate(9 << 20) == first
+    pool.recycle(pool.allocate(25 << 20))  # would be 56 MiB, of which at most 31 were live at once
+    assert pool.statistics().reserved_bytes < 48 << 20
+    assert pool.allocate((1 << 20) + 29 * PAGE) == small[29]
+
+
+@pytest.mark.parametrize("wanted", [11 << 19, 11 << 20])
+def test_a_free_block_is_made_into_one_of_another_size_where_the_pool_would_grow(
+    wanted: int,
+) -> None:
+    """Pages are not had anew: what was written to them before is still there."""
+    pool = MemoryPool()
+    block = pool.allocate(10 << 20)
+    ctypes.c_uint8.from_address(pool.address(block)).value = 7
+    pool.recycle(block)
+    other = pool.allocate(wanted)
+    assert other == block and ctypes.c_uint8.from_address(pool.address(other)).value == 7
+    ctypes.memset(pool.address(other), 1, wanted)
+    found = pool.statistics()
+    assert found.waste_bytes == 0 and found.reserved_bytes == wanted
+    pool.check()
+    pool.recycle(other)
+    assert pool.allocate(wanted) == other
+
+
+def test_a_free_block_is_not_cut_down_to_a_small_part_of_it() -> None:
+    """pytorch/pytorch#95827 (case 121)."""
+    pool = MemoryPool(limit=101 << 20)
+    block = pool.allocate(100 << 20)
+    pool.recycle(block)
+    pool.allocate(1 << 20)
+    assert pool.allocate(100 << 20) == block
+
+
+def test_blocks_are_kept_as_they_are_where_the_system_refuses_to_change_them() -> None:
+    class Refusing(CountedMemory):
+        def remap(self, address: int, before: int, size: int) -> int | None:
+            return None
+
+    pool = MemoryPool(limit=20 << 20, memory=Refusing())
+    pool.recycle(pool.allocate(15 << 20))
+    assert pool.allocate(20 << 20)
+    assert pool.statistics().reserved_bytes == 20 << 20
+    pool.check()
     assert pool.statistics().reserved_bytes <= 63 << 20
 
 

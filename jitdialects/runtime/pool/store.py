@@ -55,6 +55,7 @@ from jitdialects.runtime.pool.layout import (
     size_class,
 )
 from jitdialects.runtime.pool.report import exhausted
+from jitdialects.runtime.pool.reshape import reshaped
 from jitdialects.runtime.pool.shelf import SHELVED, Shelf
 from jitdialects.runtime.pool.system import MAP_FLAGS, MAP_NORESERVE, Memory
 from jitdialects.runtime.pool.trim import look, trim
@@ -150,6 +151,8 @@ class Store:
         try:
             self._have_records()
             if kind >= FIRST_MAPPED:
+                if block := self.reshaped(kind, capacity):
+                    return block
                 block = self._mapped(kind, capacity, size)
             else:
                 block = self._cut(kind, capacity, size)
@@ -162,6 +165,10 @@ class Store:
         state.fresh_requests += 1
         state.fresh_bytes += size
         return block
+
+    def reshaped(self, kind: int, capacity: int) -> int:
+        """A free block of another size that has been made into one of this, or 0."""
+        return reshaped(self, kind, capacity)
 
     def _have_records(self) -> None:
         """See that there are enough spare records for any request."""

@@ -18,6 +18,10 @@ class Memory(Protocol):
         """Give back what `map` gave."""
         ...
 
+    def remap(self, address: int, before: int, size: int) -> int | None:
+        """The address of what `map` gave once it has another size, perhaps a new one; None if that cannot be."""
+        ...
+
     def forget(self, address: int, size: int) -> None:
         """Give back these pages but keep their addresses; they are zero when they are used again."""
         ...
@@ -28,6 +32,8 @@ def _library() -> Any:
     library.mmap.restype = ctypes.c_void_p
     library.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_int64]
     library.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
+    library.mremap.restype = ctypes.c_void_p
+    library.mremap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_size_t, ctypes.c_int]
     library.madvise.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
     return library
 
@@ -35,6 +41,7 @@ def _library() -> Any:
 _system = _library()
 _MAP_FAILED = ctypes.c_void_p(-1).value
 MAP_FLAGS = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
+_MAY_MOVE = 1
 MAP_NORESERVE = 0x4000  # Linux; a hint elsewhere
 
 
@@ -53,6 +60,11 @@ class SystemMemory:
         """`munmap`; where that would leave too many mappings, the pages go and the addresses stay."""
         if _system.munmap(address, size):
             self.forget(address, size)
+
+    def remap(self, address: int, before: int, size: int) -> int | None:
+        """`mremap`."""
+        moved = _system.mremap(address, before, size, _MAY_MOVE)
+        return None if moved == _MAP_FAILED else moved
 
     def forget(self, address: int, size: int) -> None:
         """`madvise`."""
@@ -73,6 +85,10 @@ class CountedMemory:
 
     def unmap(self, address: int, size: int) -> None:
         """Nothing to do."""
+
+    def remap(self, address: int, before: int, size: int) -> int | None:
+        """Other addresses, unless it shrinks."""
+        return address if size <= before else self.map(size)
 
     def forget(self, address: int, size: int) -> None:
         """Nothing to do."""

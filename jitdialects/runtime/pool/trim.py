@@ -5,8 +5,9 @@ free blocks in the other slabs (*spans*; their addresses stay ours). It runs whe
 request fails.
 
 `look` keeps the pool from growing around memory that nobody uses any more, such as blocks for shapes that do
-not come back. It runs when the pool is about to grow beyond half more than was ever live, and gives back the
-free blocks that were released first, until only `KEEP` more than that is reserved. Growth decides when to look,
+not come back. It runs when the pool is about to grow beyond half more than was ever live and no free block could be
+made into what is wanted (`reshape`), and gives back the free blocks that were released first, until `KEEP` times that is
+reserved. Growth decides when to look,
 so the cost of a look is spread over the memory that was mapped since the last one.
 """
 
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
     from jitdialects.runtime.pool.store import Store
 
 Heads: TypeAlias = "ctypes.Array[ctypes.c_uint64]"
-GROW, KEEP = 1.5, 1.25
+GROW, KEEP = 1.5, 1.4
 """Reserved bytes at which a look is due, and that it leaves, as multiples of the most that was live."""
 UNSEEN = 8 << 20
 """Up to so many bytes nobody looks."""
