@@ -50,7 +50,7 @@ def many_shapes(shapes: int = 2000) -> list[Event]:
         batches = list(range(1, shapes + 1))
         order.shuffle(batches)
         for batch in batches:
-            script.run([4 * batch * width for width in (784, 512, 512, 256, 256, 10)])
+            script.run([4 * batch * width for width in (3072, 2048, 2048, 1024, 1024, 40)])
     return script.events
 
 
@@ -58,8 +58,8 @@ def cleared_each_step(steps: int = 300) -> list[Event]:
     """Each step fills caches, computes, and clears them (jax#19429)."""
     script, order = _Script(), random.Random(119)
     for _ in range(steps):
-        cache = [script.give(order.randrange(100, 2 * MIB)) for _ in range(20)]
-        script.run([order.randrange(64, MIB) for _ in range(20)])
+        cache = [script.give(order.randrange(100, 8 * MIB)) for _ in range(20)]
+        script.run([order.randrange(64, 4 * MIB) for _ in range(20)])
         order.shuffle(cache)
         script.free(*cache)
     return script.events
@@ -89,7 +89,7 @@ def fits_what_is_free(limit: int) -> list[Event]:
 def pattern_while_chunks_are_held(runs: int = 40) -> list[Event]:
     """The first run takes chunks, later ones a block for the whole pattern, results of the run before are still held
     (onnxruntime#4062)."""
-    script, sizes = _Script(), [3 * MIB, 5 * MIB, MIB, 700 * KIB, 9 * MIB]
+    script, sizes = _Script(), [12 * MIB, 20 * MIB, 4 * MIB, 2800 * KIB, 36 * MIB]
     held = [script.give(size) for size in sizes]
     for _ in range(runs):
         pattern = script.give(sum(sizes))
@@ -105,7 +105,7 @@ def a_new_shape_each_time(shapes: int = 1000) -> list[Event]:
     script, order = _Script(), random.Random(126)
     for _ in range(shapes):
         rows = order.randrange(1, 5000)
-        script.run([rows * 3072, rows * 1024 + 4, rows * 4096, rows * 40])
+        script.run([rows * 12288, rows * 4096 + 4, rows * 16384, rows * 160])
     return script.events
 
 
@@ -144,12 +144,12 @@ def pieces_of_slabs(blocks: int = 4096, size: int = 16 * KIB) -> list[Event]:
     return script.events
 
 
-def several_sizes_in_turn(rounds: int = 3) -> list[Event]:
-    """Phases that each want 24 MiB in blocks of one size."""
+def several_sizes_in_turn(rounds: int = 2) -> list[Event]:
+    """Phases that each want 96 MiB in blocks of one size."""
     script = _Script()
     for _ in range(rounds):
-        for power in range(12, 23):
-            script.free(*[script.give((1 << power) - 40) for _ in range(24 * MIB >> power)])
+        for power in range(14, 25):
+            script.free(*[script.give((1 << power) - 40) for _ in range(96 * MIB >> power)])
     return script.events
 
 

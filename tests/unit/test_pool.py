@@ -259,6 +259,13 @@ def test_pages_of_one_class_serve_smaller_ones() -> None:
     assert pool.statistics().reserved_bytes == 3 * PAGE
 
 
+@pytest.fixture
+def watchful(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pools look for idle memory while they are small."""
+    monkeypatch.setattr("jitdialects.runtime.pool.trim.UNSEEN", 8 << 20)
+
+
+@pytest.mark.usefixtures("watchful")
 def test_idle_blocks_go_back_when_the_pool_would_grow_around_them() -> None:
     """Each size comes once: what is live at a time never exceeds 8 MiB."""
     pool = MemoryPool()
@@ -272,6 +279,7 @@ def test_idle_blocks_go_back_when_the_pool_would_grow_around_them() -> None:
     pool.check()
 
 
+@pytest.mark.usefixtures("watchful")
 def test_blocks_that_were_used_last_stay() -> None:
     pool = MemoryPool()
     small = [pool.allocate((1 << 20) + n * PAGE) for n in range(30)]
@@ -283,6 +291,7 @@ def test_blocks_that_were_used_last_stay() -> None:
     assert pool.allocate((1 << 20) + 29 * PAGE) == small[29]
 
 
+@pytest.mark.usefixtures("watchful")
 @pytest.mark.parametrize("wanted", [11 << 19, 11 << 20])
 def test_a_free_block_is_made_into_one_of_another_size_where_the_pool_would_grow(
     wanted: int,
@@ -324,6 +333,7 @@ def test_blocks_are_kept_as_they_are_where_the_system_refuses_to_change_them() -
     assert pool.statistics().reserved_bytes <= 63 << 20
 
 
+@pytest.mark.usefixtures("watchful")
 def test_repeated_bursts_keep_their_memory() -> None:
     pool = MemoryPool()
     for _ in range(5):

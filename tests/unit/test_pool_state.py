@@ -132,7 +132,8 @@ def exercise(pool: MemoryPool, number: int, rounds: int, wrong: list[str]) -> No
 
 
 @pytest.fixture(autouse=True)
-def often_another_thread() -> Iterator[None]:
+def often_another_thread(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr("jitdialects.runtime.pool.trim.UNSEEN", 4 << 20)
     before = sys.getswitchinterval()
     sys.setswitchinterval(1e-5)
     yield

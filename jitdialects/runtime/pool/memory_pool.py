@@ -58,7 +58,8 @@ class MemoryPool(Store):
 
     `limit` bounds the bytes had from the system: at the limit free blocks go back, then `PoolError` is
     raised and the pool stays as it was. `classes` is the table of size classes, `debug` looks for misuse (see
-    `pool.debug`), `memory` is where pages come from.
+    `pool.debug`), `memory` is where pages come from. Signal handlers must not ask for memory: they may run in the
+    middle of a request, which then waits for itself.
     """
 
     def __init__(

@@ -45,8 +45,8 @@ if TYPE_CHECKING:
 Heads: TypeAlias = "ctypes.Array[ctypes.c_uint64]"
 GROW, KEEP = 1.5, 1.4
 """Reserved bytes at which a look is due, and that it leaves, as multiples of the most that was live."""
-UNSEEN = 8 << 20
-"""Up to so many bytes nobody looks."""
+UNSEEN = 64 << 20
+"""Up to so many bytes nobody looks: fresh pages cost more than that much memory is worth."""
 
 
 def look(store: Store, wanted: int, size: int) -> None:
