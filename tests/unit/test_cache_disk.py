@@ -483,3 +483,45 @@ def test_who_asks_for_texts_of_stages_compiles(folder: Path, tmp_path: Path, mon
 
 def test_the_level_of_this_cpu_is_that_of_its_entries(folder: Path) -> None:
     assert keep(fresh(), plus()).file_name.endswith(f"{feature_level()[-2:]}.jdk")
+
+
+def test_code_is_loaded_on_a_small_stack(folder: Path) -> None:
+    """Case 113: no recursion."""
+    keys = [keep(fresh(), plus(number)) for number in range(3)]
+    found: list[CacheKey] = []
+    before = threading.stack_size(256 << 10)
+    try:
+        cache = fresh()
+        thread = threading.Thread(
+            target=lambda: found.extend(k for x in keys for k in cache.recall(x))
+        )
+        thread.start()
+        thread.join()
+    finally:
+        threading.stack_size(before)
+    assert found == keys
+
+
+def test_what_lies_beside_entries_is_not_needed(folder: Path) -> None:
+    """Case 107: everything but entries may be missing."""
+    key = keep(fresh(), plus())
+    for path in [*folder.rglob("*")]:
+        if path.is_file() and path.suffix != ".jdk":
+            path.unlink()
+    cache = fresh()
+    assert cache.recall(key) == [key]
+    keep(cache, plus(2))
+    assert counts(cache) == {"hits": 1, "stores": 1}
+
+
+def test_evicted_code_comes_back_from_disk(folder: Path) -> None:
+    """A machine whose code was evicted neither compiles nor waits."""
+    keep(fresh(), plus())
+    vm = VM(plus(), Policy(threshold=1), service=CompileService(fresh(), no_compiler))
+    ones = np.ones(8, np.float32)
+    assert vm.run("main", ones)[0].tolist() == [2.0] * 8
+    vm.service.cache._cap = 1
+    keep(vm.service.cache, plus(7))
+    assert vm.service.cache.find(key_of(plus())) is None
+    assert vm.run("main", ones)[0].tolist() == [2.0] * 8
+    assert vm.functions["main"].profile.counted == 2
