@@ -57,9 +57,14 @@ class _Job:
     saving: Saving
     owners: weakref.WeakSet[object] = field(default_factory=weakref.WeakSet[object])
     look_up: Callable[[], object] | None = None
-    """What is to be done instead of compiling."""
+    """What is to be done before, or without a request, instead."""
     for_anyone: bool = False
     """Somebody asked for it who may be gone when it is ready."""
+
+    @property
+    def only_looks(self) -> bool:
+        """Whether nobody has asked to compile."""
+        return self.request is _no_request
 
     def is_wanted(self) -> bool:
         """Whether anybody waits for it."""
@@ -92,6 +97,8 @@ class CompileService:
         self._changed = threading.Condition()
         self._waiting: dict[CacheKey, _Job] = {}
         self._current: CacheKey | None = None
+        self._looking = False
+        """Whether what is done for that is looking only."""
         self._thread: threading.Thread | None = None
 
     def is_pending(self, key: CacheKey) -> bool:
@@ -124,8 +131,12 @@ class CompileService:
             job = self._waiting.get(key)
             if job is not None:
                 job.add(owner)
-            known = self.is_pending(key) or key in self.failures or self.cache.find(key)
-            if known or self._stopped:
+            if key in self.failures or self.cache.find(key) or self._stopped:
+                return
+            if job is not None and job.only_looks:
+                job.request, job.constants, job.order = request, constants, order
+                return
+            if self.is_pending(key) and not (key == self._current and self._looking):
                 return
             self._add(_Job(key, request, constants, order, saving), owner)
 
@@ -204,8 +215,9 @@ class CompileService:
         if not savings:
             return None
         key = max(savings, key=savings.__getitem__)
-        self._current = key
-        return self._waiting.pop(key)
+        self._current, job = key, self._waiting.pop(key)
+        self._looking = job.only_looks
+        return job
 
     def _drop(self, key: CacheKey) -> None:
         del self._waiting[key]
@@ -216,7 +228,8 @@ class CompileService:
         if job.look_up is not None:
             with _Recording({}, job.key):
                 job.look_up()
-            return
+            if job.only_looks or self.cache.find(job.key):
+                return
         started = time.perf_counter()
         cpu_seconds, data, reply, asked = None, b"", None, False
         stages: Mapping[str, float] = {}

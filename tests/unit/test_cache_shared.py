@@ -271,3 +271,31 @@ def test_a_folder_is_written_to_by_renaming(folder: Path, monkeypatch) -> None:
     monkeypatch.setattr(os, "replace", replace_)
     share(1)
     assert seen == [True] and len(list(folder.rglob("*.new-*"))) == 0
+
+
+@pytest.mark.parametrize("is_slow", [False, True])
+def test_what_is_asked_for_while_storage_is_looked_at_is_compiled(
+    folder: Path, is_slow: bool, monkeypatch
+) -> None:
+    """Whether the look is still to come or is being taken."""
+    data, asked = compiled(plus(1).to_bytes()), []
+    cache = machine()
+    looked, go_on = threading.Event(), threading.Event()
+
+    def look(wanted: CacheKey, *, general: bool) -> list[object]:
+        looked.set()
+        go_on.wait(5)
+        return []
+
+    monkeypatch.setattr(cache.shared, "find", look)
+    service = CompileService(cache, lambda request: asked.append(request) or data)
+    vm = VM(plus(1), Policy(threshold=2), service=service)
+    x = np.ones(8, np.float32)
+    vm.run("main", x)
+    if is_slow:
+        looked.wait()
+    vm.run("main", x)
+    go_on.set()
+    vm.wait()
+    assert len(asked) == 1 and vm.run("main", x)[0].tolist() == [2.0] * 8
+    assert vm.functions["main"].profile.counted == 1
