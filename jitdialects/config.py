@@ -251,7 +251,8 @@ class Config:
     """Where the live page of a process that computes is served: a port (0: any) of the loopback interface,
     `host:port`, or the path of a socket; None (empty variable): nowhere. Read once."""
     dash_token: Secret | None
-    """What requests for the page must have; None: nothing on the loopback interface, elsewhere a token is made."""
+    """What requests for the page must have: text, or `@` and the path of a file. None: nothing, on the loopback
+    interface only."""
 
     pool_limit: int | None
     """Bytes that the pool of the process may have from the system, also as text ("256MiB"); None: no limit."""

@@ -7,7 +7,9 @@ time since it was gathered last, so that an hour without a look does not pass fo
 
 from __future__ import annotations
 
+import logging
 import os
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -16,6 +18,7 @@ from jitdialects.runtime.alarms import Alarm, Alarms
 from jitdialects.runtime.pool import PoolStatistics, default_pool
 from jitdialects.runtime.totals import Totals
 
+logger = logging.getLogger("jitdialects")
 MINUTE = 60
 HISTORY = 600
 """Seconds that are kept one by one."""
@@ -79,8 +82,17 @@ class Indicators:
             self._lock.release()
         if second - self._checked >= CHECK_SECONDS:
             self._checked = second
-            if default_pool.state.records <= MOST_RECORDS:
-                self.check()
+            self._look()
+
+    def _look(self) -> None:
+        """At the alarms, in the thread of a call, which must neither wait long nor fail for it."""
+        if default_pool.state.records > MOST_RECORDS:
+            return
+        try:
+            self.check()
+        except Exception:
+            logger.exception("alarms cannot be looked at, and are not any more while nobody asks")
+            self._checked = sys.maxsize
 
     # ---- what others count ---------------------------------------------------------------------
 
@@ -133,9 +145,12 @@ class Indicators:
     def history(self, step: int = 10) -> list[Totals]:
         """Counts of the last ten minutes in stretches of `step` seconds, the oldest first."""
         self.collect()
-        last = self._second
-        ends = range(last - HISTORY + step, last + 1, step)
-        return [self._sum(end - step, end) for end in ends]
+        parts = [Totals() for _ in range(HISTORY // step)]
+        for second, counts in list(self._seconds.items()):
+            back = (self._second - second) // step
+            if 0 <= back < len(parts):
+                parts[-1 - back].add(counts)
+        return parts
 
     def check(self, pool: PoolStatistics | None = None) -> list[Alarm]:
         """The alarms that are on; `pool` for who has the statistics of the process's pool at hand."""

@@ -15,7 +15,7 @@ from jitdialects.errors import ConfigError
 from jitdialects.runtime.explain import explain
 from jitdialects.runtime.snapshot import snapshot
 from jitdialects.tools.metrics import CONTENT_TYPE, exposition
-from jitdialects.tools.view_server import Frames, Source, Views
+from jitdialects.tools.view_server import LOCAL_NAMES, Frames, Source, Views
 
 logger = logging.getLogger("jitdialects")
 
@@ -44,11 +44,14 @@ class Dashboard(Views):
                 self.start(path=place, token=token)
             else:
                 host, _, port = place.rpartition(":")
-                self.start(int(port), host.strip("[]"), token=token)
+                host = host.strip("[]")
+                if host not in LOCAL_NAMES and token is None:
+                    raise ConfigError(f"{place} is open to other machines: set JITDIALECTS_DASH_TOKEN")
+                self.start(int(port), host, token=token)
         except (ConfigError, OSError, UnicodeError) as error:
             logger.warning("JITDIALECTS_DASH: %s", error)
         else:
-            logger.info("the dashboard is at %s", self.url)
+            logger.info("the dashboard is at %s", (self.url or "").partition("?")[0])
 
 
 dashboard = Dashboard()

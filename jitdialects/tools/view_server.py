@@ -10,6 +10,7 @@ elsewhere wants a token with every request. A Unix socket is for its owner. Buil
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import hmac
 import json
@@ -279,6 +280,7 @@ class Views:
         self._server: ViewServer | None = None
         self._lock = threading.Lock()
         os.register_at_fork(after_in_child=self._after_fork)
+        atexit.register(self.stop)
 
     def sources(self) -> dict[str, tuple[str, Source]]:
         """What is served."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from jitdialects.runtime.alarms import Alarm
 from jitdialects.runtime.indicators import HISTORY, Indicators
 from jitdialects.runtime.totals import RATES, Totals
 
@@ -143,3 +144,19 @@ def test_rates_are_the_ratios_of_the_design() -> None:
             "reuse_rate_bytes": 0.1,
         }
     )
+
+
+def test_alarms_that_cannot_be_looked_at_break_no_call(
+    clock: Clock, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    counters = Indicators()
+
+    def broken(*arguments: object) -> list[Alarm]:
+        raise ZeroDivisionError("oh")
+
+    monkeypatch.setattr(counters, "check", broken)
+    for _ in range(3):
+        clock.now += 6
+        counters.add_run(clock.now, 1.0)
+    assert counters.since_start().run_seconds == 3
+    assert caplog.text.count("alarms cannot be looked at") == 1

@@ -293,6 +293,19 @@ def test_a_variable_that_cannot_be_served_disturbs_nobody(
         other.close()
 
 
+def test_an_open_address_wants_its_token_in_the_environment(
+    page: Dashboard, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(config, "dash", "0.0.0.0:0")
+    page.start_as_configured()
+    assert page.url is None and "set JITDIALECTS_DASH_TOKEN" in caplog.text
+    monkeypatch.setattr(config, "dash_token", "hidden")
+    with caplog.at_level(logging.INFO, "jitdialects"):
+        page.start_as_configured()
+    assert page.url is not None and "the dashboard is at http://0.0.0.0" in caplog.text
+    assert "hidden" not in caplog.text and "hidden" not in repr(config.dash_token)
+
+
 @pytest.mark.parametrize("value", ["x", "-1", "70000", ":80", "a:b", "1.5"])
 def test_places_that_are_none(value: str) -> None:
     with pytest.raises(ConfigError, match="needs a port, host:port, or the path of a socket"):

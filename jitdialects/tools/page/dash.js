@@ -156,7 +156,7 @@ function show(data) {
 
   const most = Math.max(1e-12, ...data.blocks.rows.map((r) => r.seconds + r.served_seconds));
   note("blocks", `${more(data.blocks)}; ${seconds(data.start.run_seconds)} in all`);
-  table("blocks", [["Function, block"], ["Tier"], ["Interpreted", "num extra"], ["Compiled", "num extra"], ["Time", "num"], [""]], data.blocks.rows,
+  table("blocks", [["Function, block"], ["Tier"], ["Interpreted", "num extra"], ["Compiled", "num extra"], ["Time", "num"], ["Share"]], data.blocks.rows,
     (r) => [code(r.function, r.place ? `${r.block}, ${r.place}` : r.block), chip(r.tier), cell(count(r.executions), "num extra"),
       cell(r.served ? count(r.served) : "", "num extra"), cell(seconds(r.seconds + r.served_seconds), "num"),
       bar(`${seconds(r.served_seconds)} compiled, ${seconds(r.seconds)} interpreted`, [["full", r.served_seconds / most], ["warm", r.seconds / most]])],
@@ -176,7 +176,7 @@ function show(data) {
 
   const top = Math.max(1, ...data.signatures.rows.map((r) => r.count));
   note("signatures", `${more(data.signatures)} by calls`);
-  table("signatures", [["Signature"], ["Calls", "num"], [""]], data.signatures.rows,
+  table("signatures", [["Signature"], ["Calls", "num"], ["Share"]], data.signatures.rows,
     (r) => [code(r.signature), cell(count(r.count), "num"),
       bar(`${r.count} ${r.tier}, ${r.missed} hot without code`, r.tier === "compiled" ? [["full", r.count / top]]
         : [["warm", r.missed / top], ["hollow", (r.count - r.missed) / top]])],
@@ -186,7 +186,7 @@ function show(data) {
   const largest = Math.max(1, ...pool.sizes.map((s) => s.capacity * (s.live + s.free)));
   note("pool", `${bytes(pool.reserved_bytes)}; largest free block ${percent(pool.fragmentation)} of what is free`);
   const whole = { all: true, live: pool.live_bytes + pool.waste_bytes, free: pool.free_bytes, of: Math.max(1, pool.reserved_bytes) };
-  table("pool", [["Blocks of"], ["Live", "num"], ["Free", "num"], [""]], pool.sizes.length ? [whole, ...pool.sizes] : [],
+  table("pool", [["Blocks of"], ["Live", "num"], ["Free", "num"], ["Bytes"]], pool.sizes.length ? [whole, ...pool.sizes] : [],
     (s) => s.all ? [cell("all sizes"), cell(bytes(s.live), "num"), cell(bytes(s.free), "num"),
       bar(`${bytes(s.live)} live, ${bytes(s.free)} free`, [["full", s.live / s.of], ["hollow", s.free / s.of]])] : [cell(bytes(s.capacity) + (s.exact ? " exact" : ""), "mono"), cell(count(s.live), "num"), cell(count(s.free), "num"),
       bar(`${s.live} live, ${s.free} free`, [["full", (s.capacity * s.live) / largest], ["hollow", (s.capacity * s.free) / largest]])],
