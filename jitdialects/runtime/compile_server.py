@@ -24,9 +24,7 @@ import hashlib
 import json
 import math
 import os
-import socket
 import struct
-import subprocess
 import sys
 import tempfile
 import threading
@@ -36,10 +34,14 @@ import weakref
 from collections.abc import Generator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from jitdialects.config import config
 from jitdialects.errors import CompileError
+
+if TYPE_CHECKING:
+    import socket
+    import subprocess
 
 LENGTH = struct.Struct("<Q")
 MAIN = Path(__file__).with_name("compile_server_main.py")
@@ -341,6 +343,9 @@ class CompileServer:
 
 def _start(budget: tuple[float, int]) -> _Process:
     """Start a server; `OSError` where that is not possible."""
+    import socket
+    import subprocess  # both of no use to a process that finds all its code
+
     ours, theirs = socket.socketpair()
     log = tempfile.TemporaryFile()
     try:

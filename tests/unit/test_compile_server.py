@@ -2,6 +2,7 @@
 
 import contextlib
 import gc
+import math
 import os
 import signal
 import socket
@@ -257,25 +258,34 @@ def test_an_interrupted_request_leaves_no_reply_for_the_next(
 
 
 def test_what_a_call_waits_for_comes_first_and_what_nobody_waits_for_last(
-    server: CompileServer, play: Play
+    server: CompileServer, play: Play, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    play(ECHO.replace("pass", "time.sleep(0.2 if data == b'first' else 0)"))
-    server(b"start")
-    done: list[bytes] = []
-    asked = [
-        (server, b"first"),
-        (server.when_idle, b"idle"),
-        (server, b"turn"),
-        (server.at_once, b"now"),
-    ]
-    threads: list[threading.Thread] = []
-    for ask, data in asked:
-        threads.append(threading.Thread(target=lambda a=ask, d=data: done.append(a(d))))
+    monkeypatch.setattr(compile_server, "_SOON", math.inf)
+    go, order = tmp_path / "go", tmp_path / "order"
+    play(
+        ECHO.replace("pass", "note(data)").replace(
+            "receive()\nwhile",
+            "def note(data):\n"
+            f"    with open({str(order)!r}, 'ab') as file:\n"
+            "        file.write(data + b' ')\n"
+            f"    while data == b'first' and not os.path.exists({str(go)!r}):\n"
+            "        time.sleep(0.005)\n\n\n"
+            "import os\nreceive()\nwhile",
+        )
+    )
+    threads = [threading.Thread(target=server, args=(b"first",))]
+    threads[0].start()
+    while not order.exists():
+        time.sleep(0.005)
+    for ask, data in ((server.when_idle, b"idle"), (server, b"turn"), (server.at_once, b"now")):
+        threads.append(threading.Thread(target=ask, args=(data,)))
         threads[-1].start()
-        time.sleep(0.03)
+    while server._turns._waiting != [1, 1, 1]:
+        time.sleep(0.005)
+    go.touch()
     for thread in threads:
         thread.join(20)
-    assert done == [b"first", b"now", b"turn", b"idle"]
+    assert order.read_bytes().split() == [b"first", b"now", b"turn", b"idle"]
 
 
 def test_a_call_does_not_wait_for_a_long_compile(server: CompileServer, play: Play) -> None:
