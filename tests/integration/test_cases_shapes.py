@@ -159,6 +159,27 @@ def test_cases_2_and_7_two_sizes_that_vary() -> None:
     assert agree(jd.jit(dense), reference, calls, rounds=2) == 1
 
 
+@pytest.mark.parametrize("shapes", ["auto", "exact", "bucketed", "symbolic"])
+def test_a_thousand_shapes_of_one_program_are_few_compiles(
+    shapes: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same with 1,000 distinct shapes: no storm under any policy, and compiled calls from the 200th on."""
+    monkeypatch.setattr(jd.config, "max_shapes", 20)
+    sizes = [(2 + k % 32, 2 + k // 32) for k in range(1000)]
+    f = jd.jit(affine, shapes=shapes)
+    before = compiles()
+    for number, (m, n) in enumerate(sizes[::7] + [s for k, s in enumerate(sizes) if k % 7]):
+        x, w, b = np.ones((m, n), F32), np.full(n, 3, F32), np.arange(n, dtype=F32)
+        _same(f(x, w, b), np_affine(x, w, b))
+        if number % 20 == 0 and number <= 200:
+            jd.wait()
+        if number == 200:
+            ran = served(f.machines()[0])
+    assert served(f.machines()[0]) - ran >= 0.95 * 799, jd.explain(f)
+    most = {"auto": 8, "symbolic": 8, "bucketed": 28, "exact": 28}[shapes]
+    assert compiles() - before <= most
+
+
 def test_case_4_sizes_of_0_and_1_use_the_general_entry() -> None:
     """pytorch/pytorch#135011: (2,2), (3,3), (1,1), (0,0) have at most two entries."""
     f = jd.jit(lambda x: jnp.sqrt(x) + 1)
