@@ -241,6 +241,11 @@ class Stub:
             self.served(new, seconds)
         return new, seconds
 
+    @property
+    def calls(self) -> int:
+        """Calls served so far."""
+        return self.words[self.layout.CALLS]
+
     def let_through(self) -> None:
         """Make the next call a sample."""
         self.words[self.layout.TICK] = 0

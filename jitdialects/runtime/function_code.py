@@ -95,6 +95,8 @@ class FunctionCode:
         self.version = -1
         self.stubs = Entrance()
         """Calls of `run` that compiled code takes."""
+        self.has_callers = False
+        """Whether others have stubs of its code, whose samples come here to be timed."""
         self.offered: list[CacheEntry] = []
         self.stubs_served: list[Stub] = []
         self.looked: dict[tuple[int, Shapes], int] = {}
