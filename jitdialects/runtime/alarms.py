@@ -23,8 +23,8 @@ logger = logging.getLogger("jitdialects")
 MIB = 1 << 20
 PASSES_WITHIN = 8.0
 """Seconds after which an alarm is logged."""
-SHOWN = 5
-"""Signatures in an alarm."""
+SHOWN, LOGGED = 5, 2
+"""Signatures in an alarm, and in its warning."""
 
 
 @dataclass(frozen=True)
@@ -203,5 +203,5 @@ class Alarms:
 def _sentence(alarm: Alarm) -> str:
     if not alarm.signatures:
         return alarm.advice
-    most = ", ".join(f"{signature} {count}" for signature, count in alarm.signatures)
+    most = ", ".join(f"{signature} {count}" for signature, count in alarm.signatures[:LOGGED])
     return f"{alarm.advice} (calls without code: {most})"
