@@ -19,7 +19,8 @@ def wait() -> None:
 
 def clear_cache() -> None:
     """Forget all compiled code, what could not be compiled, and the programs of lazy blocks. Code that
-    is running is unloaded when it returns."""
+    is running is unloaded when it returns. What is on disk stays there, and serves later calls; `jit-cache clear`
+    removes it."""
     default_service.forget()
     default_cache.clear()
     clear_blocks()

@@ -92,6 +92,10 @@ def test_the_version_is_that_of_the_package() -> None:
         ("shapes", "some", "config.shapes='some': needs one of auto, exact, bucketed, symbolic"),
         ("features", "avx", "config.features='avx': needs one of x86-64-v1"),
         ("cache_dir", 3, "config.cache_dir=3: needs the path of a folder"),
+        ("code_cap", "64MB", "config.code_cap='64MB': needs a number of bytes, such as"),
+        ("disk_cap", -1, "config.disk_cap=-1: needs a number of bytes"),
+        ("shared_cache", 3, "config.shared_cache=3: needs a URL"),
+        ("shared_cache_secret", 3, "config.shared_cache_secret=...: needs text"),
         ("treshold", 3, "config has no 'treshold'; it has: threshold, "),
     ],
 )
