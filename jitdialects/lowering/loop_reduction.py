@@ -40,7 +40,7 @@ INDEX_BITS = 64
 ABREAST = 4
 """Blocks that are read at a time where there is only one row: memory serves several streams better than one."""
 FEW = 16
-"""Elements of a row that need no lanes in memory."""
+"""Elements of a row or column that need no lanes in memory: one in each."""
 STEPS, STEPS_IN_ORDER = 4, 8
 """Rows of columns that are added at a time, so that an accumulator in memory is loaded and stored once for all."""
 
@@ -142,8 +142,9 @@ def reduce_row(
 
     if length == 1:
         result = element((*before, at.index(0), *behind))
-    elif cheap and not behind and isinstance(length, int) and 0 < length <= FEW:
-        elements = [fold.enter(at, element((*before, at.index(i)))) for i in range(length)]
+    elif cheap and isinstance(length, int) and 0 < length <= FEW:
+        places = [(*before, at.index(i), *behind) for i in range(length)]
+        elements = [fold.enter(at, element(place)) for place in places]
         result = fold.leave(at, _fold_few(at, elements, fold))
     elif behind and not blocked:
         result = _reduce_in_order(at, length, fold, step)

@@ -87,6 +87,17 @@ def test_static_lengths(length: int, axis: int) -> None:
     everywhere([x], f"f32[{shape}]", reduced(("sum", "max"), axis))
 
 
+@pytest.mark.parametrize("length", [3, 8, 15, 16, 17])
+def test_columns_of_a_few_elements(length: int) -> None:
+    made = program(1, reduced(("sum", "prod", "max", "min"), 0))
+    x = floats(length, 70)
+    x[:, 3] = -0.0
+    x[1, 5] = np.nan
+    want = by_oracle(made, [x])
+    assert_same(Compiled(made, parse(f"main(f32[{length},70])")).run([x]), want, "static")
+    assert_same(Compiled(made, parse(f"main(f32[{length},n])")).run([x]), want, "any columns")
+
+
 _SPECIAL = (0.0, -0.0, 1.5, -1.5, 1e-45, -1e-45, np.inf, -np.inf, np.nan, -np.nan)
 
 

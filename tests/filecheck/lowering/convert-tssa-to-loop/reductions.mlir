@@ -81,6 +81,21 @@ func.func @rows_of_three(%x: tensor<4x3xf32>) -> tensor<4xf32> {
   func.return %0 : tensor<4xf32>
 }
 
+// So do columns of a few elements: one loop, along them.
+// CHECK-LABEL: func.func @columns_of_three
+// CHECK-NOT:     memref.alloca
+// CHECK:         loop.nest (%[[J:.*]]) = ({{.*}}) step (1) kinds [parallel] {
+// CHECK-NEXT:      %[[A:.*]] = memref.load %x[%{{.*}}, %[[J]]]
+// CHECK-NEXT:      %[[B:.*]] = memref.load %x[%{{.*}}, %[[J]]]
+// CHECK-NEXT:      %[[C:.*]] = memref.load %x[%{{.*}}, %[[J]]]
+// CHECK-NEXT:      %[[S:.*]] = arith.addf %[[A]], %[[C]] : f32
+// CHECK-NEXT:      %[[T:.*]] = arith.addf %[[S]], %[[B]] : f32
+// CHECK-NEXT:      arith.addf %[[T]], %{{.*}} : f32
+func.func @columns_of_three(%x: tensor<3x40xf32>) -> tensor<40xf32> {
+  %0 = tssa.sum %x {axes = array<i64: 0>} : (tensor<3x40xf32>) -> tensor<40xf32>
+  func.return %0 : tensor<40xf32>
+}
+
 // The blocks of the only row are independent in groups of four, which the tree joins first.
 // CHECK-LABEL: func.func @four_blocks_abreast
 // CHECK:         loop.nest (%[[G:.*]]) = ({{.*}}) step (1) kinds [reduction] {
