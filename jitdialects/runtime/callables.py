@@ -357,12 +357,11 @@ class _Natives:
 def _array_functions(library: LoadedLibrary) -> Functions | None:
     here = environment()
     here.set("new_array", library.address("jd_new_array"))
-    functions = objects.array_functions()
-    if functions is None:
+    maker = objects.array_maker()
+    if not maker:
         return None
+    here.set("new_from_descriptor", maker)
     lease = _lease_type(library.address("jd_lease_goes"))
-    for name, address in zip(("new_from_descriptor", "set_base"), functions, strict=True):
-        here.set(name, address)
     here.set("lease", id(lease))
     names = "jd_shelve", "jd_unshelve", "jd_clear_shelf"
     return Functions(here.address, *map(library.address, names))

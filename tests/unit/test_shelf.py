@@ -2,6 +2,7 @@
 
 import gc
 import os
+import re
 import threading
 import weakref
 from collections.abc import Iterator
@@ -12,8 +13,10 @@ import numpy as np
 import pytest
 
 import jitdialects as jd
+from jitdialects.runtime import native
 from jitdialects.runtime.native import objects
 from jitdialects.runtime.native.call_stub import RING
+from jitdialects.runtime.native.stub_text import ENVIRONMENT
 from jitdialects.runtime.pool import MemoryPool, default_pool
 from jitdialects.runtime.pool.shelf import SHELVED
 from jitdialects.runtime.tiers import TIMED_FIRST
@@ -56,7 +59,27 @@ def shelved(pool: MemoryPool) -> int:
 
 
 def test_numpys_functions_are_known_here() -> None:
-    assert objects.array_functions() is not None
+    assert objects.array_maker()
+
+
+def test_machine_code_reads_the_words_that_are_meant() -> None:
+    names = {
+        "array": "array",
+        "call": "call",
+        "decref": "decref",
+        "free": "free",
+        "incref": "incref",
+        "lease.type": "lease",
+        "malloc": "allocate",
+        "new": "new_from_descriptor",
+    }
+    word = re.compile(r"%([a-z.]+)\.at = getelementptr i8, ptr %environment, i64 (\d+)")
+    for text in ("arrays.ll", "vectorcall.ll"):
+        found = word.findall(Path(native.__file__).with_name(text).read_text())
+        if text == "arrays.ll":
+            assert {name for name, _ in found} >= {"array", "free", "lease.type", "new"}
+        for name, offset in found:
+            assert int(offset) == 8 * ENVIRONMENT.index(names[name]), (text, name)
 
 
 def test_results_that_are_kept_are_made_in_machine_code() -> None:

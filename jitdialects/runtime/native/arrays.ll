@@ -139,9 +139,19 @@ leave:
   br label %free
 
 free: ; the pool last: it may be what keeps the shelf
-  %free.at = getelementptr i8, ptr %environment, i64 184
+  %free.at = getelementptr i8, ptr %environment, i64 176
   %free.object = load ptr, ptr %free.at
   call void %free.object(ptr %lease)
+  %pool.count = load i64, ptr %pool
+  %pool.less = sub i64 %pool.count, 1
+  %last = icmp eq i64 %pool.less, 0
+  br i1 %last, label %drop, label %keep
+
+keep:
+  store i64 %pool.less, ptr %pool
+  ret void
+
+drop:
   %decref.at = getelementptr i8, ptr %environment, i64 72
   %decref = load ptr, ptr %decref.at
   call void %decref(ptr %pool)
@@ -187,7 +197,7 @@ class: ; as `kind_of` of the pool
   br i1 %not, label %nothing, label %make
 
 make:
-  %malloc.at = getelementptr i8, ptr %environment, i64 176
+  %malloc.at = getelementptr i8, ptr %environment, i64 168
   %malloc = load ptr, ptr %malloc.at
   %lease = call ptr %malloc(i64 32)
   %no.lease = icmp eq ptr %lease, null
@@ -196,7 +206,7 @@ make:
 wrap: ; flags: C-contiguous, aligned, writeable
   %record = call ptr @record_of(ptr %shelf, i64 %block)
   %address = load ptr, ptr %record
-  %incref.at = getelementptr i8, ptr %environment, i64 192
+  %incref.at = getelementptr i8, ptr %environment, i64 184
   %incref = load ptr, ptr %incref.at
   call void %incref(ptr %dtype)
   %array.at = getelementptr i8, ptr %environment, i64 8
@@ -208,7 +218,7 @@ wrap: ; flags: C-contiguous, aligned, writeable
   br i1 %no.array, label %drop, label %give
 
 drop:
-  %free.at = getelementptr i8, ptr %environment, i64 184
+  %free.at = getelementptr i8, ptr %environment, i64 176
   %free.object = load ptr, ptr %free.at
   call void %free.object(ptr %lease)
   ret ptr null
@@ -231,7 +241,7 @@ give:
   call void @add_to(ptr %shelf, i64 240, i64 %fresh.bytes)
   store i64 1, ptr %lease
   %type.at = getelementptr i8, ptr %lease, i64 8
-  %lease.type.at = getelementptr i8, ptr %environment, i64 168
+  %lease.type.at = getelementptr i8, ptr %environment, i64 160
   %lease.type = load ptr, ptr %lease.type.at
   store ptr %lease.type, ptr %type.at
   %lease.block.at = getelementptr i8, ptr %lease, i64 16
@@ -240,10 +250,11 @@ give:
   store ptr %shelf, ptr %lease.shelf.at
   %pool.at = getelementptr i8, ptr %shelf, i64 8
   %pool = load ptr, ptr %pool.at
-  call void %incref(ptr %pool)
-  %set.at = getelementptr i8, ptr %environment, i64 160
-  %set = load ptr, ptr %set.at
-  %set.status = call i32 %set(ptr %array, ptr %lease) ; which cannot fail for an array without a base
+  %pool.count = load i64, ptr %pool ; a pool is no immortal object
+  %pool.more = add i64 %pool.count, 1
+  store i64 %pool.more, ptr %pool
+  %base.at = getelementptr i8, ptr %array, i64 48
+  store ptr %lease, ptr %base.at
   ret ptr %array
 
 nothing:

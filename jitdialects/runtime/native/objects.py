@@ -31,8 +31,8 @@ TYPE_FLAGS = HEAD + 152
 VECTORCALL_OFFSET = HEAD + 40
 """Where instances of a type have their vectorcall function."""
 
-_NEW_FROM_DESCRIPTOR, _SET_BASE = 94, 282
-"""Places in NumPy's table for extensions, which never change."""
+_NEW_FROM_DESCRIPTOR = 94
+"""Its place in NumPy's table for extensions, which never changes."""
 C_CONTIGUOUS, F_CONTIGUOUS, ALIGNED, WRITEABLE = 0x1, 0x2, 0x100, 0x400
 
 
@@ -81,21 +81,21 @@ def _types_fit() -> bool:
 
 
 @cache
-def array_functions() -> tuple[int, int] | None:
-    """Addresses of NumPy's `PyArray_NewFromDescr` and `PyArray_SetBaseObject`, from the table that it has for
-    extensions; None if what they make is not what it should be."""
+def array_maker() -> int:
+    """Address of NumPy's `PyArray_NewFromDescr`, from the table that it has for extensions; 0 if what it makes is
+    not what it should be."""
     try:
         capsule: object = import_module("numpy._core._multiarray_umath")._ARRAY_API
         pointer = ctypes.pythonapi.PyCapsule_GetPointer
         pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
         table = pointer(capsule, None)
     except (ImportError, AttributeError, ValueError):
-        return None
-    new, set_base = (_word(table + 8 * number) for number in (_NEW_FROM_DESCRIPTOR, _SET_BASE))
-    return (new, set_base) if _makes_arrays(new, set_base) else None
+        return 0
+    new = _word(table + 8 * _NEW_FROM_DESCRIPTOR)
+    return new if _makes_arrays(new) else 0
 
 
-def _makes_arrays(new: int, set_base: int) -> bool:
+def _makes_arrays(new: int) -> bool:
     words, dtype, base = (ctypes.c_int64 * 6)(*range(6)), np.dtype(np.int64), _Base()
     sizes = (ctypes.c_int64 * 2)(2, 3)
     object_, pointer, number = ctypes.py_object, ctypes.c_void_p, ctypes.c_int
@@ -104,15 +104,16 @@ def _makes_arrays(new: int, set_base: int) -> bool:
     )(new)
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(dtype))  # the array takes it
     flags = C_CONTIGUOUS | ALIGNED | WRITEABLE
-    array = make(
+    array: Any = make(
         np.ndarray, id(dtype), 2, ctypes.addressof(sizes), None, ctypes.addressof(words), flags, None
     )
+    before: object = array.base
+    if type(array) is not np.ndarray or before is not None:
+        return False
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(base))
-    status = ctypes.PYFUNCTYPE(number, object_, pointer)(set_base)(array, id(base))
+    ctypes.c_void_p.from_address(id(array) + BASE).value = id(base)
     return (
-        status == 0
-        and type(array) is np.ndarray
-        and array.base is base
+        array.base is base
         and array.dtype == dtype
         and array.tolist() == [[0, 1, 2], [3, 4, 5]]
         and array.flags.writeable

@@ -28,7 +28,6 @@ ENVIRONMENT = (
     "arena_busy",
     "arena_wanted",  # the most that a call asked for in vain
     "new_from_descriptor",  # PyArray_NewFromDescr
-    "set_base",  # PyArray_SetBaseObject
     "lease",  # type
     "allocate",  # PyObject_Malloc
     "free",  # PyObject_Free
