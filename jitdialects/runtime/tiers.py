@@ -119,7 +119,7 @@ class Tiers:
 
     def is_time(self, history: ShapeHistory, shapes: Shapes) -> bool:
         """Whether to ask for code for calls of these shapes; to be asked at every interpreted run."""
-        if self.profile.hottest < self.policy.least_executions:
+        if max(self.profile.counts) < self.policy.least_executions:
             return False
         general = self._general_at.get(id(history))
         if general is not None and history.runs < general:
