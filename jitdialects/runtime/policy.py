@@ -24,6 +24,10 @@ from jitdialects.runtime.shape_policies import POLICIES, ShapePolicy, check_shap
 from jitdialects.runtime.thresholds import Thresholds
 
 
+NEVER = 10**9
+"""A threshold that is meant never to be met."""
+
+
 @dataclass(frozen=True)
 class Tuning:
     """The numbers of a policy for one kind of machine; those of the kinds there are: `TUNINGS`."""
@@ -161,6 +165,12 @@ class Policy:
         if compiled.count < tuning.samples or 2 * interpreted.count < tuning.samples:
             return False
         return compiled.typical > tuning.margin * interpreted.typical
+
+    @property
+    def takes_found_code(self) -> bool:
+        """Whether code that earlier processes have left may serve calls before they are hot. A threshold of
+        `NEVER` or more asks for the interpreter."""
+        return self.least_executions < NEVER
 
     @property
     def is_general(self) -> bool:

@@ -457,8 +457,8 @@ class VM:
         again when code was evicted. In storage that machines share the service looks, later."""
         cache = self.service.cache
         at, now = (id(history), shapes), cache.evictions
-        is_process_only = cache.disk is None and cache.shared is None
-        if is_process_only or code.looked.get(at) == now or len(code.looked) >= MAX_SHAPES:
+        is_alone = cache.disk is None and cache.shared is None or not self.policy.takes_found_code
+        if is_alone or code.looked.get(at) == now or len(code.looked) >= MAX_SHAPES:
             return False
         code.looked[at] = now
         key = self.key(code, exact(code.function.name, history, shapes))

@@ -75,8 +75,15 @@ def test_the_library_is_loaded_from_the_entry_itself(folder: Path) -> None:
 def test_general_code_is_found_for_sizes_that_were_never_met(folder: Path) -> None:
     keep(fresh(), plus(), "main(f32[n])")
     assert warm(plus()).run("main", np.ones(5, np.float32))[0].tolist() == [2.0] * 5
-    vm = warm(plus(), shapes="exact", threshold=10**9)
+    vm = warm(plus(), shapes="exact", threshold=10**8)
     vm.run("main", np.ones(5, np.float32))
+    assert len(vm.service.cache) == 0
+
+
+def test_who_wants_the_interpreter_gets_it(folder: Path) -> None:
+    keep(fresh(), plus())
+    vm = warm(plus(), threshold=10**9)
+    assert vm.run("main", np.ones(8, np.float32))[0].tolist() == [2.0] * 8
     assert len(vm.service.cache) == 0
 
 
