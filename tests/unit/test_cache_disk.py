@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import errno
 import os
+import random
 import shutil
 import signal
 import subprocess
@@ -19,11 +20,12 @@ import numpy as np
 import pytest
 from cache_helpers import call, compiled, files, folder, fresh, keep, key_of, plus
 
+import jitdialects as jd
 from jitdialects.bytecode.builder import ProgramBuilder
 from jitdialects.bytecode.program import Program
 from jitdialects.config import FEATURE_LEVELS, config
 from jitdialects.errors import CompileError
-from jitdialects.runtime.cache import CacheKey, KernelCache
+from jitdialects.runtime.cache import CacheKey, KernelCache, default_cache
 from jitdialects.runtime.cache import disk as disk_module
 from jitdialects.runtime.cache.disk import DiskLevel
 from jitdialects.runtime.cache.entry_file import decode, encode
@@ -532,3 +534,32 @@ def test_evicted_code_comes_back_from_disk(folder: Path) -> None:
     assert vm.service.cache.find(key_of(plus())) is None
     assert vm.run("main", ones)[0].tolist() == [2.0] * 8
     assert vm.functions["main"].profile.counted == 2
+
+
+def test_threads_call_code_that_is_evicted_and_comes_back(folder: Path, monkeypatch) -> None:
+    monkeypatch.setattr(config, "threshold", 1)
+    monkeypatch.setattr(config, "code_cap", 60_000)  # room for two or three
+    functions = [jd.jit(lambda x, factor=factor: x * factor + x) for factor in range(8)]
+    x, long = np.arange(333, dtype=np.float32), np.arange(100_003, dtype=np.float32)
+    expected = [(f(x).copy(), f(long).copy()) for f in functions]
+    jd.wait()
+    before, wrong, until = default_cache.evictions, list[int](), time.monotonic() + 0.5
+
+    def work(seed: int) -> None:
+        choose = random.Random(seed)
+        while time.monotonic() < until:
+            number = choose.randrange(len(functions))
+            short_result, long_result = expected[number]
+            if not (functions[number](x) == short_result).all():
+                wrong.append(number)
+            if not (functions[number](long) == long_result).all():
+                wrong.append(number)
+
+    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    jd.wait()
+    assert not wrong and default_cache.evictions > before + 10
+    assert default_cache.bytes <= 60_000
