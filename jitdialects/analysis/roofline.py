@@ -74,15 +74,15 @@ class ProfitJudge:
         saved = footprint - self.traffic(both)
         if saved <= 0:
             return "one group would move as many bytes as two"
-        again = self._computed_again(both)
+        again = self.computed_again(both)
         if again > 0:
-            again -= self._computed_again(left) + self._computed_again(right)
+            again -= self.computed_again(left) + self.computed_again(right)
         if again > 0 and again >= cycles_to_move(saved, footprint, self.core):
             return (
                 f"{saved} bytes would not be moved, "
                 f"but {again:.0f} cycles of computation be done again for it"
             )
-        alone = _one_by_one(both)
+        alone = one_by_one(both)
         if alone > 0 and alone >= cycles_to_move(saved, footprint, self.core):
             return (
                 f"{saved} bytes would not be moved, but functions be computed row by row, not in vectors, "
@@ -118,7 +118,7 @@ class ProfitJudge:
             total += known[value]
         return total
 
-    def _computed_again(self, group: Candidate) -> float:
+    def computed_again(self, group: Candidate) -> float:
         """The time of what a group computes more than once: elements that several passes over a row need."""
         if group.kind is not Kind.ROWS:
             return 0.0
@@ -127,7 +127,7 @@ class ProfitJudge:
         return self._again[group]
 
 
-def _one_by_one(group: Candidate) -> float:
+def one_by_one(group: Candidate) -> float:
     """What elementary functions behind a product with a vector take longer than by themselves: it makes one
     number at a time. Cheaper operations hide beside the loads of the next row."""
     if not any(len(shape_of(op.operands[1])) == 1 for op in group.products):

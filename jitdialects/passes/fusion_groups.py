@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from heapq import heappop, heappush
 
 from xdsl.ir import Block, Operation, OpResult, Region, SSAValue
@@ -22,6 +22,24 @@ def build_groups(graph: FusionGraph, groups: Sequence[Candidate]) -> None:
     for unit in _in_order(graph, homes):
         builder.place(unit)
     builder.finish()
+
+
+def copy_into_readers(graph: FusionGraph, copies: Mapping[Candidate, int]) -> None:
+    """Give each group operations of its own for the nodes that it computes again; what nobody reads any more goes.
+    The graph describes the block no longer."""
+    for group, members in copies.items():
+        own: dict[SSAValue, SSAValue] = {}
+        for op in (graph.ops[position] for position in bits_of(members)):
+            copy = _copy(op, [own.get(v, v) for v in op.operands])
+            copy.results[0].name_hint = op.results[0].name_hint
+            graph.block.insert_op_after(copy, op)
+            own[op.results[0]] = copy.results[0]
+        for op in group.ops:
+            op.operands = [own.get(v, v) for v in op.operands]
+    copied = {position for members in copies.values() for position in bits_of(members)}
+    for op in (graph.ops[position] for position in sorted(copied, reverse=True)):
+        if op.results[0].first_use is None:
+            graph.block.erase_op(op)
 
 
 def _in_order(graph: FusionGraph, homes: dict[int, Candidate]) -> list[Candidate | int]:

@@ -9,9 +9,10 @@
 From the last operation to the first, each is offered to the groups of its readers, then groups that read the same
 values to each other, until nothing changes. Two groups become one if three judges agree: *dependence*
 (`analysis.fusion_legality`), *register pressure* (`analysis.register_pressure`) and *roofline profit*
-(`analysis.roofline`); the first refusal is a remark. A group yields every member that is read outside; groups
-are put in an order in which each stands after what it reads. Needs nothing but SSA. Never moves an operation to
-another block, never recomputes what is dear, never changes what an operation computes.
+(`analysis.roofline`); the first refusal is a remark. What is still read by other groups than its own is computed
+again in each of them where that is faster than memory (`analysis.fusion_recompute`); then groups are found anew.
+A group yields every member that is read outside; groups are put in an order in which each stands after what it
+reads. Needs nothing but SSA. Never moves an operation to another block, never changes what an operation computes.
 """
 
 from __future__ import annotations
@@ -29,10 +30,11 @@ from xdsl.utils.exceptions import PassFailedException
 
 from jitdialects.analysis.fusion_graph import FusionGraph, bits_of, is_computing
 from jitdialects.analysis.fusion_legality import Candidate, Kind, candidate_of, why_illegal
+from jitdialects.analysis.fusion_recompute import Recomputation
 from jitdialects.analysis.machine import CORES, Core
 from jitdialects.analysis.register_pressure import PressureJudge
 from jitdialects.analysis.roofline import ProfitJudge
-from jitdialects.passes.fusion_groups import build_groups
+from jitdialects.passes.fusion_groups import build_groups, copy_into_readers
 
 NEIGHBOURS = 4
 """Groups that read a value, at most, to which another reader of it is offered."""
@@ -66,6 +68,13 @@ class Fuser:
                     if reader in self._home:
                         self._offer(position, reader)
             self._join_siblings()
+
+    def recomputation(self) -> Recomputation:
+        """What groups had better compute again than read."""
+        choice = Recomputation(self.graph, self.home, self.pressure, self.profit)
+        for position in self._home:
+            choice.offer(position)
+        return choice
 
     def home(self, position: int) -> Candidate:
         """The group of a node."""
@@ -165,8 +174,15 @@ class TssaFusePass(ModulePass):
 
     def _fuse_block(self, function: str, block: Block) -> None:
         fuser = Fuser(block, CORES[self.features], self.merge)
+        remarks: list[str] = []
         if self.merge:
             fuser.run()
-        remarks = list(fuser.remarks())
+            choice = fuser.recomputation()
+            remarks += choice.remarks()
+            if choice.copies:
+                copy_into_readers(fuser.graph, choice.copies)
+                fuser = Fuser(block, CORES[self.features], self.merge)
+                fuser.run()
+        remarks += fuser.remarks()
         build_groups(fuser.graph, list(fuser.groups))
         self.remarks.extend(dict.fromkeys(f"@{function}: {part}" for part in remarks))

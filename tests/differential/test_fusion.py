@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 from differential.harness import Compiled, Results, assert_same, for_all, program
 
+from jitdialects.analysis.fusion_recompute import Recomputation
+from jitdialects.bytecode.attributes import Ints
 from jitdialects.bytecode.builder import FunctionBuilder
 from jitdialects.bytecode.signature import parse
 
@@ -209,3 +211,54 @@ def test_a_chain_deeper_than_python_recurses() -> None:
     for _ in range(250):
         want = want * y + y
     assert_same(Compiled(program(2, body), parse("main(f32[9], f32[9])")).run([x, y]), [want], "")
+
+
+def assert_computed_again(
+    monkeypatch: pytest.MonkeyPatch,
+    types: str,
+    count: int,
+    body: Callable[[FunctionBuilder], object],
+) -> None:
+    """The groups of a program are others than if each value were written once and read."""
+    groups = groups_of(types, count, body)
+    with monkeypatch.context() as patch:
+        patch.setattr(Recomputation, "offer", lambda *_: None)
+        assert groups_of(types, count, body) != groups
+
+
+def test_sums_over_different_axes_of_a_value_that_each_computes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def body(main: FunctionBuilder) -> None:
+        (x,) = main.parameters
+        y = main.apply("multiply", x, x)
+        rows = main.apply("sum", y, axis=-1)
+        main.returns(rows, main.apply("sum", y, axis=Ints((1, 2))), main.apply("sum", y))
+
+    calls = [[normal(*shape)] for shape in ((3, 4, 5), (2, 1, 70), (0, 3, 2), (5, 9, 16))]
+    assert_computed_again(monkeypatch, "f32[a,b,n]", 1, body)
+    for_all(calls, "f32[a,b,n]", body)
+
+
+def test_a_gate_around_products_computes_its_value_on_both_sides(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Squeeze and excite: what is weighted is read before and after the weights are known."""
+
+    def body(main: FunctionBuilder) -> None:
+        x, w = main.parameters
+        top = main.apply("max", x, axis=-1, keepdims=True)
+        centred = main.apply("subtract", x, top)
+        gate = main.apply("matmul", main.apply("abs", centred), w)
+        main.returns(main.apply("multiply", centred, main.apply("tanh", gate)), gate)
+
+    for types in ("f32[n,40], f32[40,40]", "f32[n,40]:strided, f32[40,40]"):
+        calls = [
+            [
+                normal(n, 80)[:, ::2] if "strided" in types else normal(n, 40),
+                normal(40, 40),
+            ]
+            for n in (2, 3, 17, 64)
+        ]
+        assert_computed_again(monkeypatch, types, 2, body)
+        for_all(calls, types, body)

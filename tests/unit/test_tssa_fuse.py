@@ -19,6 +19,7 @@ from jitdialects.analysis.fusion_legality import (
     union,
     why_illegal,
 )
+from jitdialects.analysis.fusion_recompute import Recomputation
 from jitdialects.analysis.machine import CORES, STEPS
 from jitdialects.analysis.register_pressure import PressureJudge, pressure_of
 from jitdialects.analysis.roofline import ProfitJudge, bytes_of
@@ -162,6 +163,7 @@ def test_refusals_are_remarks_that_name_function_and_operations() -> None:
     module.verify()
     around = "an operation outside depends on one and feeds the other"
     assert sorted(fuse.remarks) == [
+        "@f: tssa.exp is not computed again where it is read: one of them is a group of its own",
         f"@f: tssa.exp is not merged with tssa.add: {around}",
         "@f: tssa.exp is not merged with tssa.insert: one of them is a group of its own",
         "@f: tssa.insert is not merged with tssa.add: one of them is a group of its own",
@@ -227,3 +229,28 @@ def test_a_long_chain_is_cut_where_the_decoded_operations_end() -> None:
     assert sum(sizes) == 60
     assert len(sizes) == 2
     assert max(sizes) * STEPS["tanh"] <= CORE.decoded
+
+
+def offered(graph: FusionGraph, *groups: Candidate) -> Recomputation:
+    """What is computed again, if these are the groups of the block."""
+    homes = {position: each for each in groups for position in bits_of(each.members)}
+    judges = PressureJudge(CORE), ProfitJudge(CORE)
+    choice = Recomputation(graph, homes.__getitem__, *judges)
+    for position in homes:
+        choice.offer(position)
+    return choice
+
+
+T, S = "tensor<64x64x64xf32>", "tensor<64x64xf32>"
+SUMS = f"""
+    %a = tssa.abs %x : ({T}) -> {T}
+    %s = tssa.sum %a {{axes = array<i64: 2>}} : ({T}) -> {S}
+    %t = tssa.sum %a {{axes = array<i64: 1, 2>}} : ({T}) -> tensor<64xf32>"""
+
+
+def test_a_cheap_value_is_computed_in_each_group_that_reads_it() -> None:
+    graph = graph_of(parse(SUMS, T, "%s, %t", f"{S}, tensor<64xf32>"))
+    second = group(graph, 2)
+    choice = offered(graph, group(graph, 0, 1), second)
+    assert choice.copies == {second: 1}
+    assert not list(choice.remarks())
