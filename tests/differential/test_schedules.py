@@ -26,6 +26,7 @@ from jitdialects.bytecode.program import Program
 from jitdialects.bytecode.signature import parse
 from jitdialects.dialects.loop import ScheduleAttr
 from jitdialects.dialects.schedules import FAMILIES, Schedule, parse_schedule
+from jitdialects.lowering.loop_reduction import FEW
 from jitdialects.lowering.pipelines import lower_program
 from jitdialects.passes.loop_rewrite import nest_schedule, nests_in_order
 from jitdialects.passes.loop_schedule import choose_schedule, family_of
@@ -167,7 +168,8 @@ def written(kind: str, facts: NestFacts) -> tuple[Program, str, list[tuple[int, 
                 made = program(2, _product)
                 return made, _types(dtype, ["r", m], [m, "c"]), [(5, values[0]), (values[0], 18)]
             made = program(1, lambda main: _reduce(main, "max", 0))
-            return made, _types(dtype, [m, "c"]), [(values[0], 18)]
+            length = FEW + values[0]  # what is left after steps of 8; shorter columns have no loop
+            return made, _types(dtype, [str(length), "c"]), [(length, 18)]
 
 
 def _types(dtype: str, *shapes: list[str]) -> str:
