@@ -1,8 +1,8 @@
 """One place for options. Each field has an environment variable `JITDIALECTS_<FIELD>`.
 
 `config` is read where a decision is made, never copied at import, so that changing it takes effect at
-the next call. A variable with a value that is not allowed is an error where the option is read, not
-at import: tools report it like any other.
+the next call. A variable with a value that is not allowed is an error where the option is read, and at
+the latest where the first machine is made; not at import: tools report it like any other.
 """
 
 from __future__ import annotations
@@ -57,10 +57,11 @@ def _switch(value: object) -> bool:
 
 
 def _seconds(value: object) -> float:
-    seconds = float(str(value))
-    if not 0 < seconds < float("inf"):
-        raise ValueError("needs a positive number of seconds")
-    return seconds
+    with contextlib.suppress(ValueError):
+        seconds = float(str(value))
+        if 0 < seconds < float("inf"):
+            return seconds
+    raise ValueError("needs a positive number of seconds")
 
 
 def _one_of(*allowed: str) -> Callable[[object], str]:
@@ -73,7 +74,7 @@ def _one_of(*allowed: str) -> Callable[[object], str]:
 
 
 def _feature_level(value: object) -> str | None:
-    return None if value is None else _one_of(*FEATURE_LEVELS)(value)
+    return None if value is None or value == "" else _one_of(*FEATURE_LEVELS)(value)
 
 
 def _number_of_threads(value: object) -> int | None:
@@ -201,7 +202,9 @@ def at_first_machine(told: Callable[[], None]) -> None:
 
 
 def machine_made() -> None:
-    """A virtual machine was made."""
+    """A virtual machine is made: `ConfigError` for a variable whose value is not allowed. Who would read it
+    later may be a thread in the background, which can only give up."""
+    config.check()
     while _first_machine:
         _first_machine.pop()()
 
@@ -275,6 +278,13 @@ class Config:
         except ValueError as error:
             shown = "..." if name.endswith("secret") else repr(value)
             raise ConfigError(f"{who}={shown}: {error}") from None
+
+    def check(self) -> None:
+        """Read what has no value yet, so that a wrong variable is told now. That of the page disturbs nobody:
+        who would serve it warns."""
+        for name in _OPTIONS:
+            if name not in self.__dict__ and name != "dash":
+                getattr(self, name)
 
     def __setattr__(self, name: str, value: object) -> None:
         if name not in _OPTIONS:

@@ -85,6 +85,7 @@ class VM:
                 "load give one"
             )
         verify(program)
+        machine_made()
         self.program = program
         self.policy = Policy() if policy is None else policy
         self.pool = default_pool if pool is None else pool
@@ -103,7 +104,6 @@ class VM:
         """Who writes down all calls, for the simulator of policies."""
         self._constants = tuple(map(from_constant, program.constants))
         _machines.add(self)
-        machine_made()
 
     def run(self, name: str, *arguments: object) -> tuple[Array, ...]:
         """Call function `name`; the results are arrays that belong to the caller.

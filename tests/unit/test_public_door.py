@@ -121,6 +121,24 @@ jd.config.{variable.lower()}
     assert run(code).startswith(f"JITDIALECTS_{variable}='some': needs ")
 
 
+@pytest.mark.parametrize("variable", ["THREADS", "ENGINE", "CODE_CAP", "COMPILE_SECONDS", "DASH"])
+def test_a_wrong_variable_is_told_before_anything_runs(variable: str, monkeypatch) -> None:
+    monkeypatch.setenv(f"JITDIALECTS_{variable}", "some")
+    code = """
+import numpy as np, jitdialects as jd
+for _ in range(2):
+    try:
+        print(jd.jit(lambda x: x + 1)(np.zeros(2)))
+    except jd.ConfigError as error:
+        print(error)
+"""
+    first, second = run(code).splitlines()
+    wrong = f"JITDIALECTS_{variable}='some': needs "  # the page is no reason to compute nothing
+    assert first == second and (
+        first == "[1. 1.]" if variable == "DASH" else first.startswith(wrong)
+    )
+
+
 def test_a_user_without_a_home_has_no_cache_folder(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("os.path.expanduser", lambda path: path)  # what it does for such a user
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
