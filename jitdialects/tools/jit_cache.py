@@ -30,7 +30,7 @@ from jitdialects.runtime.cache.process import field_differences
 from jitdialects.runtime.dispatch import differences
 from jitdialects.runtime.identity import compiler_version, feature_level, fingerprint
 from jitdialects.runtime.messages import CompileReply
-
+from jitdialects.tools.jit_pool import bytes_of
 
 _DESCRIPTION = (
     "Look at the code that earlier processes have compiled and kept on disk (JITDIALECTS_CACHE_DIR)."
@@ -88,8 +88,8 @@ def main(args: Sequence[str] | None = None) -> int:
     explain.add_argument("--signature", help="of the call, e.g. 'main(f32[8])'")
     commands.add_parser("verify", help="read every entry and say which are damaged")
     prune = commands.add_parser("prune", help="remove what is of no use, then down to a size")
-    prune.add_argument("--bytes", type=int, help="size to prune to (default: JITDIALECTS_DISK_CAP)")
-    prune.add_argument("--days", type=float, help="remove what was not used for so long")
+    prune.add_argument("--bytes", type=bytes_of, help="size to prune to (default: JITDIALECTS_DISK_CAP)")
+    prune.add_argument("--days", type=_days, help="remove what was not used for so long")
     commands.add_parser("clear", help="remove every entry")
     try:
         options = parser.parse_args(args)
@@ -97,6 +97,8 @@ def main(args: Sequence[str] | None = None) -> int:
         return int(stop.code or 0)
     try:
         if options.folder is not None:
+            if not options.folder.is_dir():
+                raise Error(f"there is no folder {options.folder}")
             config.cache_dir = options.folder
         if config.cache_dir is None:
             raise Error("there is no cache folder; set JITDIALECTS_CACHE_DIR or give --folder")
@@ -104,6 +106,13 @@ def main(args: Sequence[str] | None = None) -> int:
     except (Error, OSError) as error:
         print(f"jit-cache: error: {error}", file=sys.stderr)
         return 2
+
+
+def _days(text: str) -> float:
+    """A number of days that is not negative: all entries are older than none."""
+    if not (days := float(text)) >= 0:
+        raise argparse.ArgumentTypeError("needs a number of days, 0 or more")
+    return days
 
 
 def _run(folder: Path, options: argparse.Namespace) -> int:

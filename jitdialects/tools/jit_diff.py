@@ -108,7 +108,7 @@ _Pair = tuple[tuple[str, str], tuple[str, str]]
 
 def _pairs(inputs: Sequence[str], stage: str | None) -> Iterator[_Pair]:
     """Titles and texts to compare."""
-    if len(inputs) == 2:
+    if len(inputs) == 2 and not Path(inputs[0]).is_file():
         yield from _dumps(Path(inputs[0]), Path(inputs[1]), stage)
     elif len(inputs) == 3:
         stage = stage or "llvm-ir"

@@ -144,6 +144,7 @@ class JitOptMain(xDSLOptMain):
         try:
             for spec in parse_pipeline(self.args.passes):
                 self._check_spec(spec)
+                self._check_values(spec)
             super().setup_pipeline()
             passes = self.pipeline.passes
             if self.args.verify_each or self.args.remarks:
@@ -164,6 +165,14 @@ class JitOptMain(xDSLOptMain):
                     f"pass '{spec.name}' has no option '{option}'"
                     + (_nearest(option, known) or f" (it has: {', '.join(known) or 'none'})")
                 )
+
+    def _check_values(self, spec: ArgSpec) -> None:
+        try:
+            self.available_passes[spec.name]().from_spec(spec)
+        except ValueError as error:
+            message = _sentence(error)
+            where = "" if message.startswith(spec.name) else f"pass '{spec}': "
+            raise UsageError(f"{where}{message}") from None
 
     def _between_passes(self, inherited: PassPipeline) -> PassPipelineCallbackType:
         """xDSL's callback (verification, timing), then dominance; the IR is printed before both."""
@@ -241,11 +250,15 @@ def flatten(one: ModulePass) -> Sequence[ModulePass]:
 
 
 def list_passes() -> str:
-    """One line per pass of ours: its name and the first sentence of its documentation."""
+    """One line per pass of ours: its name and the first sentence of its documentation, which is that of its
+    module where it has one to itself."""
     lines: list[str] = []
     for name, factory in sorted(JITDIALECTS_UNIVERSE.all_passes.items()):
-        summary = (factory().__doc__ or "").strip().split("\n\n")[0]
-        lines.append(f"{name:<28} {' '.join(summary.split())}")
+        found = factory()
+        texts = (sys.modules[found.__module__].__doc__, found.__doc__)
+        first = [" ".join((text or "").strip().split("\n\n")[0].split()) for text in texts]
+        summary = first[0] if first[0].startswith(f"`{name}") else first[1]
+        lines.append(f"{name:<28} {re.sub(r'^`[^`]*`: ', '', summary)}")
     return "\n".join(lines)
 
 

@@ -37,7 +37,7 @@ def main(args: Sequence[str] | None = None) -> int:
     command.add_argument("trace", type=Path, help="file that a pool recorded")
     command.add_argument("--classes", choices=("fine", "coarse"), default="fine")
     command.add_argument(
-        "--limit", type=_limit, metavar="BYTES", help="most bytes from the system, such as 4GiB"
+        "--limit", type=bytes_of, metavar="BYTES", help="most bytes from the system, such as 4GiB"
     )
     command.add_argument(
         "--no-map", action="store_true", help="only count memory: for traces of larger machines"
@@ -60,7 +60,8 @@ def main(args: Sequence[str] | None = None) -> int:
     return int(bool(found.failures))
 
 
-def _limit(text: str) -> int:
+def bytes_of(text: str) -> int:
+    """What an option of a command line that takes a number of bytes says."""
     try:
         return number_of_bytes(text)
     except ValueError as error:

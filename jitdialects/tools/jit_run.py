@@ -88,6 +88,7 @@ def main(args: Sequence[str] | None = None) -> int:
         return int(stop.code or 0)
     recorded_before = config.policy_trace
     try:
+        config.check()
         policy = replace(
             Policy.profile(options.profile), threshold=options.threshold, shapes=options.shapes
         )
@@ -173,6 +174,10 @@ def _recording(path: str | None) -> Generator[None]:
     """Record the calls of machines that are made meanwhile, in this file or where the option says."""
     before = config.policy_trace
     if path is not None:
+        try:
+            open(path, "ab").close()
+        except OSError as error:
+            raise UsageError(f"cannot write '{path}': {error.strerror}") from None
         config.policy_trace = Path(path)
     try:
         yield

@@ -135,7 +135,12 @@ def test_clear_removes_entries_and_nothing_else(folder: Path, capsys) -> None:
         (("eat",), "invalid choice"),
         (("explain", "no-such-entry"), "neither a file nor the beginning"),
         (("explain", __file__), "error:"),
-        (("prune", "--bytes", "many"), "invalid int"),
+        (("prune", "--bytes", "many"), "needs a number of bytes, such as"),
+        (("prune", "--bytes", "-1"), "needs a number of bytes, such as"),
+        (("prune", "--days", "-1"), "needs a number of days, 0 or more"),
+        (("prune", "--days", "nan"), "needs a number of days, 0 or more"),
+        (("--folder", "/nowhere", "ls"), "there is no folder /nowhere"),
+        (("--folder", __file__, "clear"), "there is no folder"),
     ],
 )
 def test_wrong_usage_is_one_sentence(folder: Path, capsys, arguments, said: str) -> None:

@@ -81,5 +81,6 @@ def test_wrong_programs_and_wrong_usage(tmp_path: Path, capsys: pytest.CaptureFi
         capsys, 2, GELU, FIXED, ANY, "--stage", "x"
     )
     assert "takes a program and two signatures" in failed(capsys, 2, GELU)
+    assert "takes a program and two signatures" in failed(capsys, 2, GELU, FIXED)
     assert "nowhere: error: No such file" in failed(capsys, 2, "nowhere", FIXED, ANY)
     assert "column 11" in failed(capsys, 2, GELU, FIXED, "main(f32[n")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -56,6 +57,7 @@ def test_a_damaged_program_is_one_sentence(
         (["-p", "tssa-fus"], "unknown pass 'tssa-fus'; did you mean 'tssa-fuse'?"),
         (["-p", "tssa-fuse{"], "Error parsing pass pipeline specification"),
         (["-p", "convert-vm-to-tssa"], 'convert-vm-to-tssa requires argument "signature"'),
+        (["-p", "loop-unroll{factor=x}"], "pass 'loop-unroll{factor=\"x\"}': Incompatible types"),
         (["-t", "ptx"], "argument -t/--target: invalid choice: 'ptx'"),
         (["--verify-eahc"], "unknown option '--verify-eahc'; did you mean '--verify-each'?"),
     ],
@@ -71,7 +73,11 @@ def test_a_wrong_command_line_is_one_sentence_and_exit_code_2(
 def test_every_pass_is_listed_with_a_sentence(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--list-passes"]) == 0
     assert capsys.readouterr().out.strip() == list_passes()
-    assert len(list_passes().splitlines()) == len(JITDIALECTS_UNIVERSE.all_passes)
+    lines = list_passes().splitlines()
+    assert [line.split()[0] for line in lines] == sorted(JITDIALECTS_UNIVERSE.all_passes)
+    assert all(re.search(r"  ?\S.*\S\.$", line) for line in lines)
+    assert "docstring" not in list_passes() and "see the module" not in list_passes()
+    assert "\ntssa-dce                     removes operations and block arguments" in list_passes()
 
 
 def test_verify_each_opens_the_pipeline(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -54,6 +54,7 @@ def test_binary_program_and_array_file(tmp_path: Path, capsys: pytest.CaptureFix
         (["PROGRAM", "missing.npy", "1"], 2, "cannot read 'missing.npy'"),
         (["PROGRAM", "random:f32[99999999999]", "1"], 2, "more than 1073741824 random numbers"),
         (["PROGRAM", "--repeat", "0"], 2, "--repeat 0: at least one call is needed"),
+        (["PROGRAM", "--record-trace", "/nowhere/x"], 2, "cannot write '/nowhere/x': No such file"),
         (["PROGRAM", "word", "1"], 2, "input 'word' is neither an .npy file"),
         (["missing.jbc"], 2, "cannot open 'missing.jbc': No such file or directory"),
     ],

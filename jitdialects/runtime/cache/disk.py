@@ -158,7 +158,7 @@ class DiskLevel:
                     inode = _replace(path, data)
                     break
             else:
-                raise FileNotFoundError(f"{folder} is removed again and again")
+                raise FileNotFoundError(f"{folder} cannot be made, or is removed again and again")
         except (OSError, Error) as error:
             self.events.problem(
                 "write failures",
