@@ -42,7 +42,10 @@ def work(kernels: int = KERNELS) -> tuple[int, float]:
 
 def on_a_machine(workers: int, folder: Path) -> list[tuple[int, float]]:
     """Run `work` on every worker at the same time; `folder` is their cache folder."""
-    distributed: Any = import_module("distributed")
+    try:
+        distributed: Any = import_module("distributed")
+    except ImportError:
+        raise SystemExit("this needs Dask: pip install jitdialects[dask]") from None
     os.environ["JITDIALECTS_CACHE_DIR"] = str(folder)
     with (
         distributed.LocalCluster(

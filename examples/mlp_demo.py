@@ -13,15 +13,19 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-import digits
 import numpy as np
 from numpy.typing import NDArray
-from rich import box
-from rich.console import Console
-from rich.progress import track
-from rich.table import Table
 
 import jitdialects as jd
+
+try:
+    import digits
+    from rich import box
+    from rich.console import Console
+    from rich.progress import track
+    from rich.table import Table
+except ImportError as error:
+    raise SystemExit(f"{error}: pip install jitdialects[demo]") from None
 
 HERE = Path(__file__).parent
 WORK = HERE.parent / "build" / "demo"
@@ -112,7 +116,7 @@ def main() -> None:
     shutil.rmtree(WORK, ignore_errors=True)
     jd.config.dump = WORK / "ir"
     program = jd.Program.load(HERE / "mlp.jbc")
-    weights = [constant.value for constant in program.constants[:6]]
+    weights = [np.asarray(constant.value, np.float32) for constant in program.constants[:6]]
     _, (images, labels) = digits.load()
     vm = jd.VM(program)
     for line in serve(vm, images, labels, weights):
