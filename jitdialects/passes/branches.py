@@ -6,11 +6,11 @@ keep away.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import TypeAlias
 
 from xdsl.dialects.cf import BranchOp, ConditionalBranchOp
-from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue
+from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
 Edge: TypeAlias = tuple[Block, tuple[SSAValue, ...]]
 """A block and the values passed to it."""
@@ -43,9 +43,9 @@ def incoming(block: Block) -> list[tuple[SSAValue, ...]] | None:
     return out
 
 
-def stop_passing(region: Region, dropped: Collection[BlockArgument]) -> None:
-    """Rewrite the branches of `region` so that nothing is passed for `dropped` any more."""
-    for block in region.blocks:
+def stop_passing(blocks: Iterable[Block], dropped: Collection[BlockArgument]) -> None:
+    """Rewrite the branches at the end of `blocks` so that nothing is passed for `dropped` any more."""
+    for block in dict.fromkeys(blocks):
         branch = block.last_op
         passed = edges(branch) if branch is not None else None
         if branch is None or passed is None:

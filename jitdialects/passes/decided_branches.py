@@ -91,9 +91,7 @@ def can_merge(block: Block) -> bool:
     target = branch.successor
     region = block.parent_region()
     assert region is not None
-    return (
-        target is not block and target is not region.first_block and len(target.predecessors()) == 1
-    )
+    return target is not block and target is not region.first_block and target.has_one_use()
 
 
 def _merge_blocks(region: Region) -> int:
@@ -131,7 +129,7 @@ def _remove_settled_arguments(region: Region) -> int:
             value = settled(argument)
             if value is None:
                 continue
-            stop_passing(region, {argument})
+            stop_passing(argument.block.predecessors(), {argument})
             argument.replace_all_uses_with(value)
             block.erase_arg(argument)
             count += 1

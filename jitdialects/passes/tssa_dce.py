@@ -90,7 +90,7 @@ def sweep(region: Region, live: set[SSAValue]) -> None:
         a for b in region.blocks for a in b.args if a not in live and is_removable_argument(a)
     }
     if arguments:
-        stop_passing(region, arguments)
+        stop_passing(region.blocks, arguments)
     for op in dead:
         op.detach()
         op.drop_all_references()

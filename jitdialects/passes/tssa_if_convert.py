@@ -95,7 +95,7 @@ def decides_by_a_tensor(choice: Choice) -> bool:
 
 def belongs_to_the_branch(choice: Choice) -> bool:
     """Nobody else leads to a side."""
-    return all(len(side.predecessors()) == 1 for side in choice.sides)
+    return all(side.has_one_use() for side in choice.sides)
 
 
 def cannot_fail(choice: Choice) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 from xdsl.context import Context
 from xdsl.dialects import arith, builtin, cf, func, scf, test
@@ -141,3 +143,34 @@ def test_dominators_of_an_irreducible_loop() -> None:
 def test_a_long_chain_of_blocks_needs_no_recursion() -> None:
     chain = "".join(f"^b{i}:\n cf.br ^b{i + 1}\n" for i in range(1500))
     check_dominance(parse(f"func.func @f() {{\n cf.br ^b0\n{chain}^b1500:\n func.return\n}}"))
+
+
+def test_dominators_of_random_graphs_are_those_of_the_definition() -> None:
+    """A block dominates those that cannot be reached without it; loops of several entries included."""
+    rng = random.Random(7)
+    for _ in range(150):
+        blocks = [Block() for _ in range(rng.randint(1, 12))]
+        for block in blocks:
+            targets = rng.choices(blocks, k=rng.randint(0, 3))
+            block.add_op(test.TestTermOp(successors=targets))
+        idom = immediate_dominators(Region(blocks))
+        reached = _reached(blocks[0], None)
+        assert idom.keys() == reached
+        for block in reached:
+            strict = {d for d in reached - {block} if block not in _reached(blocks[0], d)}
+            nearest = [
+                d for d in strict if all(e is d or d not in _reached(blocks[0], e) for e in strict)
+            ]
+            assert [idom[block]] == (nearest or [blocks[0]])
+
+
+def _reached(entry: Block, without: Block | None) -> set[Block]:
+    seen = set[Block]()
+    work = [entry]
+    while work:
+        block = work.pop()
+        if block is not without and block not in seen:
+            seen.add(block)
+            assert block.last_op is not None
+            work.extend(block.last_op.successors)
+    return seen
