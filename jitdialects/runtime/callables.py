@@ -227,7 +227,7 @@ class Stub:
 
     @property
     def is_running(self) -> bool:
-        """Whether a thread computes in the code without the GIL."""
+        """Whether a thread is in the code, though the GIL is elsewhere."""
         return self.words[self.layout.IN_FLIGHT] != 0
 
     def drain(self) -> tuple[int, float]:

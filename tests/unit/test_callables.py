@@ -17,7 +17,7 @@ import jitdialects as jd
 import jitdialects.numpy as jnp
 from jitdialects.frontends.jit import Jitted
 from jitdialects.runtime.call_tables import MOST_TRIED
-from jitdialects.runtime.callables import StubCallable
+from jitdialects.runtime.callables import StubCallable, environment
 from jitdialects.runtime.indicators import indicators
 from jitdialects.runtime.native import objects
 from jitdialects.runtime.native.call_stub import KEEP_BYTES, RING
@@ -548,6 +548,74 @@ def test_clearing_the_cache_lets_the_code_go() -> None:
     f.wait()
     f(ramp(4))
     assert (expect_served(f, ramp(4)) == ramp(4) + 41).all()
+
+
+def test_code_stays_while_a_call_drops_an_old_result(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The destructor is Python, so that another thread may come first and let the code go."""
+    f = hot(lambda x: x + 42, (ramp(4),), (ramp(5),))
+    (stub,) = (s for s in f._stubs.values() if not s.kernel.signature.is_exact)
+    kernel, seen = weakref.ref(stub.kernel), list[bool]()
+    del stub
+    default_pool.shelf.watch(True)  # results are made by Python, and are what Python destroys
+    try:
+        for _ in range(2 * RING):
+            f(ramp(6))
+
+        def leave(block: int) -> None:
+            jd.clear_cache()
+            seen.append(kernel() is not None)
+            default_pool.mailbox.append(block)
+
+        x = ramp(6000)
+        monkeypatch.setattr(default_pool, "leave", leave)
+        assert (f(x) == x + 42).all()
+    finally:
+        default_pool.shelf.watch(False)
+    monkeypatch.undo()
+    assert seen
+    assert all(seen)
+    f(ramp(6))
+    gc.collect()
+    assert kernel() is None
+
+
+def test_temporaries_may_be_replaced_while_a_result_is_made(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The allocator is Python, so that another thread may come first and need more of them, or be computing there."""
+    x = ramp(50, 50) / 2500
+    f = hot(lambda x: (x @ x) @ x, (x,), (x[:40, :40].copy(),))
+    expected, kept = f(x).tobytes(), [f(x) for _ in range(2 * RING)]
+    here, array, held = environment(), default_pool.array, list[Any]()
+
+    def replaced(shape: Any, dtype: Any, size: int) -> Any:
+        monkeypatch.undo()
+        before = here.get("arena_bytes")
+        here.set("arena_wanted", 2 * before)
+        here.grow_arena()
+        default_pool.safe_point()
+        held.append(default_pool.empty((before,), np.uint8))
+        held[0][:] = 7
+        return array(shape, dtype, size)
+
+    def busy(shape: Any, dtype: Any, size: int) -> Any:
+        here.set("arena_busy", 1)
+        return array(shape, dtype, size)
+
+    default_pool.shelf.watch(True)
+    try:
+        monkeypatch.setattr(default_pool, "array", replaced)
+        kept.append(f(x))
+        assert held
+        assert (held[0] == 7).all()
+        monkeypatch.setattr(default_pool, "array", busy)
+        before = served(f)
+        kept.append(f(x))
+        assert served(f) == before
+    finally:
+        here.set("arena_busy", 0)
+        default_pool.shelf.watch(False)
+    assert all(result.tobytes() == expected for result in kept)
 
 
 def test_code_stays_while_threads_compute_in_it() -> None:

@@ -47,7 +47,7 @@ _SLOT = 2
 @dataclass(frozen=True)
 class StateLayout:
     """Words of a state: environment, context of the kernel ABI, calls served, cycles of sampled calls, calls in
-    flight without the GIL, whether results come in a tuple, calls until one goes through Python as a sample,
+    flight, whether results come in a tuple, calls until one goes through Python as a sample,
     calls between such, the shelf of their pool; then the words of constants; then per result its
     allocator, its dtype object, the next place in its ring, and the ring."""
 
@@ -109,11 +109,13 @@ class _Stub(StubText):
         self._sample()
         for word in range(self.layout.constants):
             self.slots.append(self.load("i64", "%state", 8 * (self.layout.FIXED + word)))
-        arena = self._arena()
+        self._need_arena()
+        self._fly(1)
         for number in range(self.layout.results):
             self.store("ptr", "null", "%held", 8 * number)
         for number, result in enumerate(self.reply.results):
             self._result(number, result)
+        arena = self._arena()
         context = "0"
         if self.reply.parallel:
             context = self.load("i64", "%state", 8 * self.layout.CONTEXT)
@@ -206,15 +208,21 @@ class _Stub(StubText):
         self.need(self.value(f"icmp ne i64 {tick}, 0"), "sample")
         self.store("i64", self.value(f"sub i64 {tick}, 1"), "%state", 8 * self.layout.TICK)
 
+    def _need_arena(self, not_enough: str = "wanting", busy: str = "miss") -> None:
+        """A call that needs more temporaries than there is memory for, or that meets another one, is not taken."""
+        if self.reply.arena != 0:
+            wanted = self.size(self.reply.arena)
+            enough = self.environment("arena_bytes", "i64")
+            self.need(self.value(f"icmp ule i64 {wanted}, {enough}"), not_enough)
+            is_free = f"icmp eq i64 {self.environment('arena_busy', 'i64')}, 0"
+            self.need(self.value(is_free), busy)
+
     def _arena(self) -> str:
-        """The address of the temporaries' memory; a call that needs more than there is, or that meets another
-        one, is not taken."""
+        """The address of the temporaries' memory. Making the results may have let other threads run, which may
+        compute there now, or have replaced it."""
         if self.reply.arena == 0:
             return "0"
-        wanted = self.size(self.reply.arena)
-        enough = self.environment("arena_bytes", "i64")
-        self.need(self.value(f"icmp ule i64 {wanted}, {enough}"), "wanting")
-        self.need(self.value(f"icmp eq i64 {self.environment('arena_busy', 'i64')}, 0"))
+        self._need_arena("refused", "refused")
         return self.environment("arena", "i64")
 
     def _result(self, number: int, result: TensorFact) -> None:
@@ -339,11 +347,9 @@ class _Stub(StubText):
             numbers.append(number)
         allocator = self.load("ptr", "%state", at)
         call = self.environment("call")
-        self._fly(1)  # Python may let other threads run
         self.emit(
             f"%{tag}.asked = call ptr {call}(ptr {allocator}, ptr %{tag}.sizes, i64 {rank}, ptr null)"
         )
-        self._fly(-1)
         for number in numbers:
             self.emit(f"call void {drop}(ptr {number})")
         self.need(self.value(f"icmp ne ptr %{tag}.asked, null"), "refused")
@@ -430,14 +436,14 @@ class _Stub(StubText):
         return labels[labels.index(label) - 1] if labels.index(label) else "entry"
 
     def _fly(self, change: int) -> None:
-        """Count a call that lets the GIL go: its code must stay."""
+        """Count a call that may let the GIL go: its code must stay. What is asked of CPython may run any Python,
+        and so any thread: allocators, destructors of what is dropped, a garbage collection for a new tuple."""
         at = self.value(f"getelementptr i8, ptr %state, i64 {8 * self.layout.IN_FLIGHT}")
         flying = self.value(f"load i64, ptr {at}")
         self.emit(f"store i64 {self.value(f'add i64 {flying}, {change}')}, ptr {at}")
 
     def _run_without_gil(self) -> None:
         busy = self.value(f"getelementptr i8, ptr %env, i64 {8 * ENVIRONMENT.index('arena_busy')}")
-        self._fly(1)
         if self.reply.arena != 0:
             self.emit(f"store i64 1, ptr {busy}")
         thread = self.value(f"call ptr {self.environment('release_gil')}()")
@@ -445,7 +451,6 @@ class _Stub(StubText):
         self.emit(f"call void {self.environment('take_gil')}(ptr {thread})")
         if self.reply.arena != 0:
             self.emit(f"store i64 0, ptr {busy}")
-        self._fly(-1)
 
     def _give(self) -> None:
         """Return the one result, or the tuple of results."""
@@ -454,6 +459,7 @@ class _Stub(StubText):
             self.emit(f"%alone = icmp eq i64 {as_tuple}, 0")
             self.emit("br i1 %alone, label %one, label %many")
             self.label("one")
+            self._fly(-1)
             self.emit(f"ret ptr {self.made[0]}")
             self.label("many")
         new = self.environment("tuple")
@@ -462,6 +468,7 @@ class _Stub(StubText):
         put = self.environment("set_item")
         for number, array in enumerate(self.made):
             self.emit(f"{self.name()} = call i32 {put}(ptr %tuple, i64 {number}, ptr {array})")
+        self._fly(-1)
         self.emit("ret ptr %tuple")
         # the interpreter is to run this call: it is not counted, and what was made for it goes
         self.label("failed")
@@ -473,6 +480,7 @@ class _Stub(StubText):
         for number in range(len(self.made)):
             self.emit(f"call void {drop}(ptr {self.load('ptr', '%held', 8 * number)})")
         self.emit(f"call void {self.environment('clear')}()")
+        self._fly(-1)
         self.emit(f"ret ptr inttoptr (i64 {REFUSED} to ptr)")
         if self.reply.arena != 0:
             self.label("wanting")
