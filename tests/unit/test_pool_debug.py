@@ -15,6 +15,7 @@ import pytest
 import jitdialects as jd
 from jitdialects.errors import PoolError
 from jitdialects.runtime.pool import PAGE, MemoryPool
+from jitdialects.runtime.pool.watched import WatchedPool
 
 PROGRAM = """\
 func @main(%0, %1) -> 1 {
@@ -214,3 +215,35 @@ def test_an_option_that_is_not_allowed_is_an_error_of_the_first_request() -> Non
     wrong = "JITDIALECTS_POOL_LIMIT='little': needs a number of bytes"
     first, second, limit = done.stdout.splitlines()
     assert first.startswith(wrong) and second == first and limit == str(1 << 20)
+
+
+def test_a_request_that_began_before_debug_mode_is_not_taken_for_an_overrun() -> None:
+    """It waited for the lock meanwhile."""
+    pool = MemoryPool(debug=True)
+    pool.recycle(pool.allocate(256))
+    late = MemoryPool.allocate(pool, 500)
+    memory(pool, late, 500)[:] = 7
+    pool.recycle(late)
+    assert pool.ledger is not None
+    assert not pool.ledger.faults
+
+
+def test_a_request_that_ends_after_debug_mode_is_not_taken_for_a_late_write(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Another thread ended it, and used the block, between the two halves of the request."""
+    pool = MemoryPool(debug=True)
+    pool.recycle(pool.allocate(256))
+    allocate = MemoryPool.allocate
+
+    def meanwhile(self: MemoryPool, size: int) -> int:
+        monkeypatch.undo()
+        pool.debug = False
+        other = pool.allocate(300)
+        memory(pool, other, 300)[:] = 7
+        pool.recycle(other)
+        return allocate(self, size)
+
+    monkeypatch.setattr(MemoryPool, "allocate", meanwhile)
+    block = WatchedPool.allocate(pool, 256)
+    pool.recycle(block)

@@ -48,6 +48,8 @@ class _Entry:
     size: int
     request: int
     owner: Owner
+    has_it: bool = True
+    """Whether the owner still has the block. Who asked before the ledger was there may have it next."""
 
 
 class Ledger:
@@ -75,7 +77,8 @@ class Ledger:
     def take_back(self, block: int, address: int, capacity: int) -> None:
         """A block becomes free."""
         entry = self.entries.get(block)
-        if entry is not None:
+        if entry is not None and entry.has_it:
+            entry.has_it = False
             behind = _bytes(address + entry.size, capacity - entry.size)
             changed = np.flatnonzero(behind != _RED)
             if changed.size:

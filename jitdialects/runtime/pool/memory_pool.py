@@ -111,9 +111,10 @@ class MemoryPool(Store):
     def debug(self, debug: bool) -> None:
         from jitdialects.runtime.pool.debug import Ledger
 
-        if debug != self.debug:
-            self.ledger = Ledger() if debug else None
-            self._become_watched()
+        with self._lock:  # who holds it goes on with what it found
+            if debug != self.debug:
+                self.ledger = Ledger() if debug else None
+                self._become_watched()
 
     def record(self, path: str | Path) -> None:
         """Write all requests from now on to `path`, until `stop_recording` or the end of the process, for

@@ -40,6 +40,8 @@ class WatchedPool(MemoryPool):
                 recorder.add(f"!{size}")
             raise
         at = block * RECORD_WORDS
+        if ledger is not self.ledger:
+            ledger = None  # it has ended, and does not know who had the block since
         if ledger is not None:
             address, capacity = self.table[at + ADDRESS], self.table[at + CAPACITY]
             if not ledger.give(block, address, capacity, size, self.head[REQUESTS]):
@@ -60,8 +62,8 @@ class WatchedPool(MemoryPool):
         if self.ledger is not None:
             at = block * RECORD_WORDS
             self.ledger.take_back(block, self.table[at + ADDRESS], self.table[at + CAPACITY])
-        if self.recorder is not None:
-            self.recorder.add(f"-{block}")
+        if (recorder := self.recorder) is not None:
+            recorder.add(f"-{block}")
         MemoryPool._free(self, block)
 
     def owners(self, held: NDArray[np.bool_]) -> list[str] | None:
@@ -87,23 +89,25 @@ class WatchedPool(MemoryPool):
     def recycle(self, block: int) -> None:
         """As of `MemoryPool`; in debug mode `PoolError` also if its owner wrote beyond it."""
         MemoryPool.recycle(self, block)
-        if self.ledger is not None:
-            self.ledger.tell()
+        if (ledger := self.ledger) is not None:
+            ledger.tell()
 
     def safe_point(self) -> None:
         """As of `MemoryPool`; in debug mode `PoolError` also if the owner of a block wrote beyond it."""
         MemoryPool.safe_point(self)
-        if self.ledger is not None:
-            self.ledger.tell()
+        if (ledger := self.ledger) is not None:
+            ledger.tell()
 
     def check(self) -> None:
         """As of `MemoryPool`; in debug mode also that nobody wrote to blocks that are free."""
         MemoryPool.check(self)
-        if self.ledger is not None:
+        if (ledger := self.ledger) is not None:
             with self._lock:
-                for block in sorted(self.ledger.poisoned):
+                if ledger is not self.ledger:
+                    return
+                for block in sorted(ledger.poisoned):
                     at = block * RECORD_WORDS
                     if self.table[at + COUNT]:  # another thread is just getting it
                         continue
-                    self.ledger.touched(block, self.table[at + ADDRESS], self.table[at + CAPACITY])
-            self.ledger.tell()
+                    ledger.touched(block, self.table[at + ADDRESS], self.table[at + CAPACITY])
+            ledger.tell()
