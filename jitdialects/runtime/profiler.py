@@ -103,6 +103,10 @@ class Profiler:
         hold_calls(-1)
         return session.recorded
 
+    def after_fork(self) -> None:
+        """Another thread of the parent may have held the lock."""
+        self._lock = threading.Lock()
+
     # ---- told by the runtime
 
     def span(
@@ -156,15 +160,16 @@ class Profiler:
 
 
 def _lines(session: _Session) -> Iterator[str]:
-    """The file, piece by piece."""
-    dropped = session.recorded - len(session.events)
+    """The file, piece by piece; of what has happened until now, since other threads go on recording."""
+    events, pool, threads = session.events.copy(), session.pool.copy(), session.threads.copy()
+    dropped = max(session.recorded - len(events), 0)
     yield '{"displayTimeUnit": "ns", "otherData": {"producer": "jitdialects", '
     yield f'"dropped_events": {dropped}}},\n"traceEvents": [\n'
-    names = {COMPILER: "compiler", **session.threads}
+    names = {COMPILER: "compiler", **threads}
     yield json.dumps(_metadata("process_name", "jitdialects", 0))
     for track, name in names.items():
         yield ",\n" + json.dumps(_metadata("thread_name", name, track))
-    for event in session.events:
+    for event in events:
         yield ",\n" + json.dumps(
             {
                 "ph": "X",
@@ -177,7 +182,7 @@ def _lines(session: _Session) -> Iterator[str]:
                 "args": dict(event.details),
             }
         )
-    for at, live, reserved in session.pool:
+    for at, live, reserved in pool:
         yield ",\n" + json.dumps(
             {
                 "ph": "C",
@@ -200,3 +205,4 @@ def _microseconds(session: _Session, at: float) -> float:
 
 profiler = Profiler()
 """The profiler of the process."""
+os.register_at_fork(after_in_child=profiler.after_fork)

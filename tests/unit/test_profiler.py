@@ -139,3 +139,18 @@ def test_off_again_calls_enter_stubs(tmp_path: Path) -> None:
         f(X, X)
     (vm,) = f.machines()
     assert vm.functions["main"].profile.served >= 80
+
+
+def test_a_trace_is_written_while_other_threads_record(tmp_path: Path) -> None:
+    """The file has what happened until then."""
+    jd.profiler.start()
+    for number in range(10):
+        jd.profiler.span(f"before {number}", "test", 0.0, 1.0)
+    session = jd.profiler._session
+    assert session is not None
+    lines = module._lines(session)
+    text = [next(lines), next(lines)]
+    jd.profiler.span("meanwhile", "test", 0.0, 1.0)
+    text += lines
+    found = json.loads("".join(text))["traceEvents"]
+    assert [e["name"] for e in found if e["ph"] == "X"] == [f"before {n}" for n in range(10)]
