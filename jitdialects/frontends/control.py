@@ -12,6 +12,7 @@ each array; sizes may change. A carried Python scalar takes the dtype that `body
 
 from __future__ import annotations
 
+import os
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
@@ -269,7 +270,16 @@ def as_dtype(tracer: Tracer, value: TracedValue, dtype: DType) -> TracedValue:
 KEPT_LOOPS = 64
 """Programs of loops that are kept, least recently used dropped first."""
 _kept: OrderedDict[bytes, VM] = OrderedDict()
-_lock = threading.Lock()
+_lock = threading.RLock()
+
+
+def _after_fork_in_child() -> None:
+    """Another thread of the parent may have held the lock."""
+    global _lock
+    _lock = threading.RLock()
+
+
+os.register_at_fork(after_in_child=_after_fork_in_child)
 
 
 def run_now(who: str, function: Callable[..., object], *arguments: object) -> object:

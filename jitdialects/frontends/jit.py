@@ -15,13 +15,14 @@ from __future__ import annotations
 import functools
 import inspect
 import operator
+import os
 import sys
 import threading
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from types import MethodType, NoneType
-from typing import Generic, ParamSpec, TypeAlias, TypeVar, cast, overload
+from typing import Any, Generic, ParamSpec, TypeAlias, TypeVar, cast, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,12 +55,14 @@ from jitdialects.runtime.cache import CacheEntry
 from jitdialects.runtime.call_tables import CallShape
 from jitdialects.runtime.callables import Stub, StubCallable, stub_of
 from jitdialects.runtime.dispatch import type_of
+from jitdialects.runtime.once import once
 from jitdialects.runtime.policy import Policy
 from jitdialects.runtime.profile import ShapeHistory
 from jitdialects.runtime.shape_constraints import Constraints, Dims
 from jitdialects.runtime.shape_policies import ShapeCase, ShapePolicy, check_shapes
 from jitdialects.runtime.values import STRONG
 from jitdialects.runtime.vm import VM
+from jitdialects.runtime.weak import listed
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -260,7 +263,12 @@ class Jitted(StubCallable, Generic[P, R]):
         self._shapes: dict[tuple[int, tuple[str, ...]], CallShape] = {}
         self._offered_shapes = 0
         self._bound: dict[int, tuple[weakref.ref[object], Jitted[..., object]]] = {}
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # a destructor may call this function anywhere
+        _functions.add(self)
+
+    def after_fork(self) -> None:
+        """Another thread of the parent may have held the lock."""
+        self._lock = threading.RLock()
 
     def __repr__(self) -> str:
         return f"<jit {self.__name__}: {len(self._captures)} signature(s)>"
@@ -282,11 +290,12 @@ class Jitted(StubCallable, Generic[P, R]):
                     return cast(R, _as_arrays(result))
         plain = self._plain.get((names, _look(values)))
         if plain is not None:
-            self._last, vm = plain
+            captured, vm = plain  # of this call: another thread may be the last by then
+            self._last = captured
             lets_through = bool(self._stubs) and not lifted
             if lets_through:
                 vm.let_through("main")  # what stubs let through is to be timed
-            result = self._last.run(vm, cast("Sequence[Argument]", values), as_arrays=lifted)
+            result = captured.run(vm, cast("Sequence[Argument]", values), as_arrays=lifted)
             self._offer(plain, lets_through)
             return cast(R, result)
         method = self._method(args)
@@ -323,7 +332,7 @@ class Jitted(StubCallable, Generic[P, R]):
             self._shapes[count, keywords] = shape
         return shape
 
-    @functools.cached_property
+    @once
     def _positional(self) -> tuple[str, ...]:
         """The parameters that a call may give either way; "" is one that has no name for callers."""
         try:
@@ -413,7 +422,7 @@ class Jitted(StubCallable, Generic[P, R]):
             self._offered_shapes = shapes
             stubs: dict[tuple[VM, CacheEntry], Stub] = {}
             groups: dict[tuple[str, ...], list[Stub]] = {}
-            for (names, _), (captured, vm) in self._plain.items():
+            for (names, _), (captured, vm) in list(self._plain.items()):
                 for entry in self._offered.get(vm, ()):
                     key = vm, entry
                     stub = captured.stub(vm, entry, self._stubs.get(key))
@@ -500,6 +509,17 @@ class Jitted(StubCallable, Generic[P, R]):
         if self._last is None:
             raise ArgumentError(f"{self.__name__} was not captured yet; call it once")
         return self._last
+
+
+_functions: weakref.WeakSet[Jitted[..., Any]] = weakref.WeakSet()
+
+
+def _after_fork_in_child() -> None:
+    for function in listed(lambda: _functions):
+        function.after_fork()
+
+
+os.register_at_fork(after_in_child=_after_fork_in_child)
 
 
 @overload

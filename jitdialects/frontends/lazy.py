@@ -15,6 +15,7 @@ Each thread has a recorder of its own; a value may be used on any thread.
 from __future__ import annotations
 
 import functools
+import os
 import threading
 import weakref
 from collections import OrderedDict
@@ -58,6 +59,7 @@ from jitdialects.frontends.recorder import (
 )
 from jitdialects.runtime.values import STRONG
 from jitdialects.runtime.vm import VM
+from jitdialects.runtime.weak import listed
 
 BLOCK_LENGTH = 512
 """Instructions after which a block runs even if nobody asked for its results."""
@@ -173,6 +175,14 @@ class LazyRecorder(Recorder):
         self._lock = threading.RLock()
         self._forget()
         self._block = Block(self, self._start)
+        self._running: Block | None = None
+        _recorders.add(self)
+
+    def after_fork(self) -> None:
+        """In a child: another thread of the parent may have held the lock; what it ran is to be run again."""
+        self._lock = threading.RLock()
+        if self._running is not None:
+            self._block, self._running = self._running, None
 
     def _forget(self) -> None:
         self._kept: OrderedDict[tuple[Point, tuple[int, ...]], _Compiled] = OrderedDict()
@@ -271,7 +281,7 @@ class LazyRecorder(Recorder):
             alive = block.alive()
             if self._points > MOST_POINTS:
                 self._forget()
-            self._block = Block(self, self._start)
+            self._block, self._running = Block(self, self._start), block
             try:
                 self._run(block, alive)
             except Error as error:
@@ -280,6 +290,8 @@ class LazyRecorder(Recorder):
             except BaseException:
                 self._block = block  # interrupted: the next synchronisation tries again
                 raise
+            finally:
+                self._running = None
 
     def _run(self, block: Block, alive: list[LazyValue]) -> None:
         if not alive:
@@ -319,6 +331,17 @@ class LazyRecorder(Recorder):
         if len(self._kept) > KEPT_BLOCKS:
             self._kept.popitem(last=False)
         return self._kept[key]
+
+
+_recorders: weakref.WeakSet[LazyRecorder] = weakref.WeakSet()
+
+
+def _after_fork_in_child() -> None:
+    for recorder in listed(lambda: _recorders):
+        recorder.after_fork()
+
+
+os.register_at_fork(after_in_child=_after_fork_in_child)
 
 
 def constant(value: NumPyValue, who: str) -> LazyValue:

@@ -347,7 +347,7 @@ def _start(budget: tuple[float, int]) -> _Process:
     import subprocess  # both of no use to a process that finds all its code
 
     ours, theirs = socket.socketpair()
-    log = tempfile.TemporaryFile()
+    log = tempfile.TemporaryFile(buffering=0)  # without a lock that a forked process would wait for
     try:
         passed = fcntl.fcntl(theirs, fcntl.F_DUPFD_CLOEXEC, _LOWEST_FD)
         kept = fcntl.fcntl(ours, fcntl.F_DUPFD_CLOEXEC, _LOWEST_FD)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import cached_property, lru_cache, partial
+from functools import lru_cache, partial
 from typing import cast
 
 import numpy as np
@@ -20,6 +20,7 @@ from jitdialects.runtime.cost_model import work_of
 from jitdialects.runtime.dispatch import class_of, type_of
 from jitdialects.runtime.hot_shapes import HotShapes
 from jitdialects.runtime.identity import constant_order, fingerprint
+from jitdialects.runtime.once import once
 from jitdialects.runtime.policy import Experience, Policy
 from jitdialects.runtime.profile import Profile, ShapeHistory, Shapes
 from jitdialects.runtime.tier0 import Site
@@ -102,7 +103,7 @@ class FunctionCode:
         self.looked: dict[tuple[int, Shapes], int] = {}
         """Shapes of calls for which the disk was asked, and what had been evicted by then."""
 
-    @cached_property
+    @once
     def fingerprint(self) -> str:
         """Of this function and of what it calls."""
         return fingerprint(self.program, self.function.name)
@@ -127,7 +128,7 @@ class FunctionCode:
                 self.blocks[stretch.block] = [*steps[:at], *halves, *steps[at + 1 :]]
                 return
 
-    @cached_property
+    @once
     def constant_order(self) -> tuple[int, ...]:
         """The numbers of its constants, as files with its code count them."""
         return constant_order(self.program, self.function.name)

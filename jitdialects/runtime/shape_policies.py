@@ -13,7 +13,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import ClassVar
 
 from jitdialects.analysis.padding import SMALLEST, Padding
@@ -23,6 +22,7 @@ from jitdialects.bytecode.dims import Expr
 from jitdialects.bytecode.signature import ArgumentType, Signature
 from jitdialects.config import config
 from jitdialects.errors import ConfigError
+from jitdialects.runtime.once import once
 from jitdialects.runtime.padded_calls import PaddedCall, concrete
 from jitdialects.runtime.profile import ShapeHistory, Shapes
 from jitdialects.runtime.shape_constraints import Dim
@@ -67,7 +67,7 @@ class ShapeCase:
         every = {(a, x) for a, shape in enumerate(self.shapes) for x in range(len(shape))}
         return every - self.fixed
 
-    @cached_property
+    @once
     def varying(self) -> set[Axis]:
         """The axes that had another size before, or are known to vary."""
         seen = self.history.distinct()
