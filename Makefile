@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 CHECK_PYTHON := import sys; sys.version_info >= (3, 11) or sys.exit("Python 3.11 or newer is needed, \
 this is %d.%d; choose another: make PYTHON=python3.12" % sys.version_info[:2])
 
-.PHONY: test demo bench bench-quick test-mlir lint clean
+.PHONY: test fuzz demo bench bench-quick test-mlir lint clean
 
 test: $(VENV)/dev.stamp
 	$(BIN)/ruff check .
@@ -56,6 +56,12 @@ $(VENV)/mindspore.stamp: $(VENV)/bench.stamp
 	touch $@
 
 .SECONDARY: $(VENV)/pip.stamp
+
+# Threads call everything while the runtime is disturbed at random; SECONDS and SEED choose how long and how.
+SECONDS ?= 60
+SEED ?= 0
+fuzz: $(VENV)/dev.stamp
+	$(BIN)/python -X faulthandler tests/fuzz/stress_runtime.py --seconds $(SECONDS) --seed $(SEED)
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info
