@@ -140,8 +140,8 @@ def _address(value: object) -> str | None:
     if value is None or value == "":
         return None
     text = str(value).strip()
-    if "/" in text:
-        return str(_folder(text))
+    if "/" in text:  # which ./name has, and a Path of it no more
+        return os.path.abspath(os.path.expanduser(text))
     host, colon, port = text.rpartition(":")
     if not port.isdecimal() or int(port) > MAX_PORT or (colon and not host):
         raise ValueError("needs a port, host:port, or the path of a socket such as ./dash.socket")

@@ -27,8 +27,9 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.table import Table
 
-NEEDS = "jit-top needs rich: pip install jitdialects[top]"
-PATIENCE = 5.0
+NEEDS = "this needs rich: pip install jitdialects[top]"
+PATIENCE, LONGEST = 5.0, 3600
+"""Seconds: for an answer, and between two pictures."""
 DIALS = {
     "compile_share": "compile share",
     "hit_rate": "hit rate",
@@ -36,7 +37,8 @@ DIALS = {
     "reuse_rate": "reuse rate",
 }
 LEVELS = "▁▂▃▄▅▆▇█"
-BAR = 24
+BAR, RECENT = 16, 20
+"""Widths with which the dials fit into 80 columns."""
 
 
 class Unreachable(Exception):
@@ -242,7 +244,7 @@ def _dials(found: dict[str, Any], alarms: set[str]) -> Table:
             f"[{colour}]{'█' * full}[/][dim]{'░' * (BAR - full)}[/]",
             f"[bold]{percent(rates['minute'])}[/]",
             f"[dim]since start {percent(rates['start'])}[/]",
-            f"[{colour}]{curve(found['history'][name][-30:])}[/]",
+            f"[{colour}]{curve(found['history'][name][-RECENT:])}[/]",
         )
     return table
 
@@ -327,8 +329,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--once", action="store_true", help="print one picture and end")
     try:
         options = parser.parse_args(arguments)
-        if not options.interval > 0:
-            parser.error(f"--interval needs a positive number of seconds, got {options.interval:g}")
+        if not 0 < options.interval <= LONGEST:
+            parser.error(
+                f"--interval needs a number of seconds over 0, at most {LONGEST}, got {options.interval:g}"
+            )
     except SystemExit as stop:  # argparse has said what is wrong, or printed the help
         return int(stop.code or 0)
     try:

@@ -305,12 +305,14 @@ class Views:
             if self._server is None:
                 if path is None and host not in LOCAL_NAMES:
                     token = token or secrets.token_urlsafe(16)
+                path = path and os.path.abspath(path)  # others find it by what the system says
                 try:
                     self._server = ViewServer(path or (host, port), self.sources(), token)
                 except (OSError, OverflowError, TypeError) as error:
                     where = path or f"{host}:{port}"
+                    remedy = "" if path else "; port=0 takes any that is free"
                     raise ConfigError(
-                        f"{self.name}: cannot listen on {where} ({error}); port=0 takes any that is free"
+                        f"{self.name}: cannot listen on {where} ({error}){remedy}"
                     ) from None
             return self._server.url
 

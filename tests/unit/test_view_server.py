@@ -306,6 +306,21 @@ def test_an_open_address_wants_its_token_in_the_environment(
     assert "hidden" not in caplog.text and "hidden" not in repr(config.dash_token)
 
 
+def test_a_socket_may_be_named_from_here(
+    page: Dashboard, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As the docs write it: JITDIALECTS_DASH=./dash.socket."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(config, "dash", "./dash.socket")
+    page.start_as_configured()
+    assert page.url == str(tmp_path / "dash.socket")
+    page.stop()
+    assert page.start(path="other.socket") == str(tmp_path / "other.socket")
+    page.stop()
+    with pytest.raises(ConfigError, match=r"cannot listen on .*/nowhere/x \(.*\)$"):
+        page.start(path="nowhere/x")
+
+
 @pytest.mark.parametrize("value", ["x", "-1", "70000", ":80", "a:b", "1.5"])
 def test_places_that_are_none(value: str) -> None:
     with pytest.raises(ConfigError, match="needs a port, host:port, or the path of a socket"):
