@@ -1,4 +1,4 @@
-// RUN: jit-opt %s --verify-diagnostics | filecheck %s
+// RUN: not jit-opt %s --verify-each 2>&1 | filecheck %s
 
 // CHECK: memref.prefetch: locality is a number from 0 to 3
 func.func @locality(%x: memref<?xf32>, %i: index) {

@@ -1,4 +1,4 @@
-// RUN: jit-opt %s --verify-diagnostics | filecheck %s
+// RUN: not jit-opt %s --verify-each 2>&1 | filecheck %s
 
 // CHECK: memref.prefetch needs an index for each axis
 func.func @rank(%x: memref<?x8xf32>, %i: index) {
