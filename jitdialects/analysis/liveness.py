@@ -9,8 +9,10 @@ with the block). What an operation's regions read from outside counts as read by
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
-from typing import TypeAlias
+from itertools import count
+from typing import Generic, TypeAlias, TypeVar
 
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.traits import IsolatedFromAbove
@@ -87,11 +89,46 @@ class Liveness:
                 yield start, self._last_read[block].get(value, start)
 
 
-def overlaps(left: Iterable[Range], right: Iterable[Range]) -> Iterator[Range]:
-    """The stretches that a range of `left` and one of `right` have in common."""
-    others = list(right)
-    for first, last in left:
-        for other_first, other_last in others:
-            begin, end = max(first, other_first), min(last, other_last)
-            if begin <= end:
-                yield begin, end
+def joined(ranges: Iterable[Range]) -> Iterator[Range]:
+    """The same positions in order, with one range for those that share a position."""
+    first = last = -1
+    for begin, end in sorted(ranges):
+        if begin > last:
+            if first >= 0:
+                yield first, last
+            first = begin
+        last = max(last, end)
+    if first >= 0:
+        yield first, last
+
+
+T = TypeVar("T")
+
+
+class Occupied(Generic[T]):
+    """Ranges with owners, in order. Any two of them share one position at most, the end of one of them; so they end
+    in the order in which they begin, and those that meet a range are found by bisection."""
+
+    def __init__(self) -> None:
+        self.ranges: list[Range] = []
+        self._ends: list[int] = []
+        self._owners: list[T] = []
+
+    def __iter__(self) -> Iterator[tuple[Range, T]]:
+        return zip(self.ranges, self._owners, strict=True)
+
+    def add(self, range: Range, owner: T) -> None:
+        """Put a range where it belongs."""
+        at = bisect_right(self.ranges, range)
+        self.ranges.insert(at, range)
+        self._ends.insert(at, range[1])
+        self._owners.insert(at, owner)
+
+    def meeting(self, range: Range) -> Iterator[tuple[Range, T]]:
+        """What a range has in common with each that it meets, and the owner of that."""
+        first, last = range
+        for at in count(bisect_left(self._ends, first)):
+            if at == len(self.ranges) or self.ranges[at][0] > last:
+                return
+            begin, end = self.ranges[at]
+            yield (max(first, begin), min(last, end)), self._owners[at]

@@ -17,14 +17,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import product
 from typing import Literal
 
 from xdsl.dialects.builtin import TensorType
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, SSAValue
 
-from jitdialects.analysis.liveness import Liveness, Range, overlaps
+from jitdialects.analysis.liveness import Liveness, Occupied, Range, joined
 from jitdialects.analysis.row_stages import stages_of_block
 from jitdialects.bytecode import dims
 from jitdialects.bytecode.dims import Apply, Dim, Symbol
@@ -60,18 +59,18 @@ class Root:
         return dims.scale(dims.product(shape_of(self.tensor)), _BYTES[str(element)])
 
 
-@dataclass(eq=False)
 class Storage:
     """One piece of memory and the roots that live in it, one after the other."""
 
-    roots: list[Root]
-    offset: Dim = 0
-    """Bytes from the start of the arena, for storages in it."""
-
-    @property
-    def fixed(self) -> Root | None:
+    def __init__(self, root: Root) -> None:
+        self.roots = [root]
+        self.fixed = None if root.place == "arena" else root
         """The argument or result buffer that this memory is; None in the arena."""
-        return next((r for r in self.roots if r.place != "arena"), None)
+        self.offset: Dim = 0
+        """Bytes from the start of the arena, for storages in it."""
+        self.occupied = Occupied[Root]()
+        for range in joined(root.ranges):
+            self.occupied.add(range, root)
 
 
 @dataclass(frozen=True)
@@ -126,7 +125,8 @@ class StoragePlan:
         self.arena_size: Dim = 0
         self._live = Liveness(function.body)
         self._edges_of: dict[Block, list[Edge]] = {}
-        self._arriving: dict[Root, list[tuple[Edge, Move]]] = {}
+        self._arriving: dict[tuple[Root, Root], list[tuple[Edge, Move]]] = {}
+        """By source and target."""
         self._collect()
         self._share()
         self._place()
@@ -163,9 +163,10 @@ class StoragePlan:
                 at = live.position[terminator]
                 for move in edge.moves:
                     move.target.ranges.append((at, at))
-                    self._arriving.setdefault(move.target, []).append((edge, move))
+                    way = self.roots[move.source], move.target
+                    self._arriving.setdefault(way, []).append((edge, move))
         for root in (*self.roots.values(), *self.results):
-            self.storage.setdefault(root, Storage([root]))
+            self.storage.setdefault(root, Storage(root))
 
     def _add_root(self, value: SSAValue) -> None:
         self.roots[value] = Root(value, tensor_of(value), list(self._live.ranges(value)))
@@ -208,22 +209,28 @@ class StoragePlan:
             return
         if one.fixed is not None and other.fixed is not None:
             return
-        if any(self._conflict(a, b) for a, b in product(one.roots, other.roots)):
+        small, large = sorted((one, other), key=lambda s: len(s.occupied.ranges))
+        if self._conflict(small, large):
             return
-        one.roots.extend(other.roots)
-        for root in other.roots:
-            self.storage[root] = one
+        large.roots[:] = [*one.roots, *other.roots]
+        large.fixed = one.fixed or other.fixed
+        for range, root in small.occupied:
+            large.occupied.add(range, root)
+        for root in small.roots:
+            self.storage[root] = large
 
-    def _conflict(self, left: Root, right: Root) -> bool:
-        """Whether one of two roots would be lost if both were in one memory."""
-        touching: set[int] | None = None
-        for first, last in overlaps(left.ranges, right.ranges):
-            if first != last:
-                return True
-            if touching is None:
-                touching = {*self._touches(left, right), *self._touches(right, left)}
-            if first not in touching:
-                return True
+    def _conflict(self, small: Storage, large: Storage) -> bool:
+        """Whether a root of one of two storages would be lost if both were one memory."""
+        touching: dict[tuple[Root, Root], set[int]] = {}
+        for range, left in small.occupied:
+            for (first, last), right in large.occupied.meeting(range):
+                if first != last:
+                    return True
+                if (left, right) not in touching:
+                    both = {*self._touches(left, right), *self._touches(right, left)}
+                    touching[left, right] = both
+                if first not in touching[left, right]:
+                    return True
         return False
 
     def _touches(self, old: Root, new: Root) -> Iterator[int]:
@@ -231,13 +238,15 @@ class StoragePlan:
         if isinstance(new.value, OpResult):
             op, number = new.value.op, new.value.index
             at = self._live.position[op]
-            dies = all(last == at for first, last in old.ranges if first <= at <= last)
             for value in op.operands:
-                is_old = self.roots.get(value) is old
-                if dies and is_old and may_overwrite(op, number, value, self.roots):
+                if (
+                    self.roots.get(value) is old
+                    and all(last == at for first, last in old.ranges if first <= at <= last)
+                    and may_overwrite(op, number, value, self.roots)
+                ):
                     yield at
-        for edge, move in self._arriving.get(new, ()):
-            if self.roots[move.source] is old and is_whole(move.source):
+        for edge, move in self._arriving.get((old, new), ()):
+            if is_whole(move.source):
                 assert edge.block.last_op is not None
                 yield self._live.position[edge.block.last_op]
 
@@ -246,21 +255,21 @@ class StoragePlan:
     def _place(self) -> None:
         for edge in self.edges:
             self._add_temporaries(edge)
-        slots: list[tuple[Dim, list[Storage]]] = []
+        slots: list[tuple[Dim, Occupied[Storage]]] = []
         for storage in dict.fromkeys(self.storage.values()):
             if storage.fixed is not None:
                 continue
             size = storage.roots[0].size
-            for capacity, tenants in slots:
-                if is_at_most(size, capacity) and not any(
-                    _meet(storage, tenant) for tenant in tenants
-                ):
-                    tenants.append(storage)
+            for capacity, occupied in slots:
+                if is_at_most(size, capacity) and not _meet(storage, occupied):
                     break
             else:
-                slots.append((size, [storage]))
-        for capacity, tenants in slots:
-            for storage in tenants:
+                occupied = Occupied[Storage]()
+                slots.append((size, occupied))
+            for range in storage.occupied.ranges:
+                occupied.add(range, storage)
+        for capacity, occupied in slots:
+            for _, storage in occupied:
                 storage.offset = self.arena_size
             self.arena_size = dims.add(self.arena_size, round_up(capacity))
 
@@ -271,7 +280,7 @@ class StoragePlan:
             if step.target.value is None and step.target.place == "arena":
                 step.target.ranges.append((at, at))
                 edge.temporaries.append(step.target)
-                self.storage[step.target] = Storage([step.target])
+                self.storage[step.target] = Storage(step.target)
 
     def steps(self, edge: Edge) -> list[Step]:
         """The copies that carry out an edge's moves, in an order in which none overwrites what a later one
@@ -364,9 +373,9 @@ def may_overwrite(
     return True
 
 
-def _meet(left: Storage, right: Storage) -> bool:
-    """Whether two storages ever hold a value at the same time."""
-    return any(any(overlaps(a.ranges, b.ranges)) for a, b in product(left.roots, right.roots))
+def _meet(storage: Storage, occupied: Occupied[Storage]) -> bool:
+    """Whether a storage ever holds a value while others do."""
+    return any(True for range in storage.occupied.ranges for _ in occupied.meeting(range))
 
 
 def is_never_negative(size: Dim) -> bool:

@@ -6,7 +6,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import SSAValue
 from xdsl.parser import Parser
 
-from jitdialects.analysis.liveness import Liveness, overlaps
+from jitdialects.analysis.liveness import Liveness, Occupied, joined
 from jitdialects.dialects.context import make_context
 
 LOOP = """
@@ -98,7 +98,21 @@ def test_a_value_of_a_later_block_in_an_inner_loop_is_alive_around_it() -> None:
     assert named(func)["a"] in live.live_in[inner] & live.live_out[inner]
 
 
-def test_overlaps_are_closed_stretches() -> None:
-    assert list(overlaps([(1, 3)], [(3, 5)])) == [(3, 3)]
-    assert list(overlaps([(1, 3), (7, 9)], [(4, 8)])) == [(7, 8)]
-    assert list(overlaps([(1, 3)], [(4, 8)])) == []
+def test_ranges_that_share_a_position_are_joined() -> None:
+    assert list(joined([(3, 5), (1, 3), (6, 7), (6, 6)])) == [(1, 5), (6, 7)]
+    assert not list(joined([]))
+
+
+def meeting(occupied: Occupied[str], first: int, last: int) -> list[tuple[int, int, str]]:
+    return [(*both, owner) for both, owner in occupied.meeting((first, last))]
+
+
+def test_what_meets_a_range_is_closed_stretches_with_their_owners() -> None:
+    occupied = Occupied[str]()
+    assert meeting(occupied, 0, 9) == []
+    for range, owner in (((7, 9), "c"), ((1, 3), "a"), ((3, 3), "b"), ((3, 5), "d")):
+        occupied.add(range, owner)
+    assert meeting(occupied, 3, 3) == [(3, 3, "a"), (3, 3, "b"), (3, 3, "d")]
+    assert meeting(occupied, 4, 8) == [(4, 5, "d"), (7, 8, "c")]
+    assert meeting(occupied, 6, 6) == []
+    assert meeting(occupied, 10, 12) == []

@@ -12,6 +12,7 @@ from jitdialects.bytecode.program import Program
 from jitdialects.bytecode.signature import parse
 from jitdialects.dialects.context import make_context
 from jitdialects.lowering.pipelines import lower_program
+from jitdialects.lowering.tssa_bufferize import TssaBufferizePass
 from jitdialects.passes.tssa_cse import TssaCsePass
 from jitdialects.passes.tssa_simplify import TssaSimplifyPass
 
@@ -68,8 +69,12 @@ def calls(chosen: ModulePass, stage: str, program: Program) -> int:
 
 @pytest.mark.parametrize(
     ("chosen", "stage"),
-    [(TssaSimplifyPass(), "tssa-fold-constants"), (TssaCsePass(), "tssa-if-convert")],
-    ids=["simplify", "cse"],
+    [
+        (TssaSimplifyPass(), "tssa-fold-constants"),
+        (TssaCsePass(), "tssa-if-convert"),
+        (TssaBufferizePass(), "tssa-fuse"),
+    ],
+    ids=["simplify", "cse", "bufferize"],
 )
 def test_four_times_as_many_branches_take_four_times_the_work(
     chosen: ModulePass, stage: str
