@@ -260,8 +260,8 @@ def _collect(facts: Facts, name: str, done: ModulePass | None, module: ModuleOp)
     """Read from the module what is visible at this stage only."""
     from jitdialects.analysis.fusion_facts import count_operators
     from jitdialects.passes.loop_schedule import LoopSchedulePass
+    from jitdialects.passes.judging_pass import JudgingPass
     from jitdialects.passes.tssa_fuse import TssaFusePass
-    from jitdialects.passes.tssa_if_convert import TssaIfConvertPass
 
     if name == "convert-vm-to-tssa":
         function = _function(module)
@@ -271,11 +271,10 @@ def _collect(facts: Facts, name: str, done: ModulePass | None, module: ModuleOp)
         facts.results = _tensors(outputs, function.res_attrs)
         for relation, left, right in (g.data for g in guards_of(function)):
             facts.guards.append((relation, str(left), str(right)))
-    elif isinstance(done, TssaIfConvertPass):
+    elif isinstance(done, JudgingPass):
         facts.remarks += done.remarks
-    elif isinstance(done, TssaFusePass):
-        facts.operators, facts.operators_fused = count_operators(module)
-        facts.remarks += done.remarks
+        if isinstance(done, TssaFusePass):
+            facts.operators, facts.operators_fused = count_operators(module)
     elif isinstance(done, LoopSchedulePass):
         facts.schedules = list(done.chosen)
     elif name == "tssa-bufferize":

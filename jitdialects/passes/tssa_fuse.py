@@ -19,22 +19,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 
-from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, SSAValue
-from xdsl.passes import ModulePass
-from xdsl.utils.exceptions import PassFailedException
 
 from jitdialects.analysis.fusion_graph import FusionGraph, bits_of, is_computing
 from jitdialects.analysis.fusion_legality import Candidate, Kind, candidate_of, why_illegal
 from jitdialects.analysis.fusion_recompute import Recomputation
-from jitdialects.analysis.machine import CORES, Core
+from jitdialects.analysis.machine import Core
 from jitdialects.analysis.register_pressure import PressureJudge
 from jitdialects.analysis.roofline import ProfitJudge
 from jitdialects.passes.fusion_groups import build_groups, copy_into_readers
+from jitdialects.passes.judging_pass import JudgingPass
 
 NEIGHBOURS = 4
 """Groups that read a value, at most, to which another reader of it is offered."""
@@ -145,44 +141,26 @@ class Fuser:
 
 
 @dataclass(frozen=True)
-class TssaFusePass(ModulePass):
+class TssaFusePass(JudgingPass):
     """Wrap computing operations into tssa.group, alone or merged with what they feed or stand beside.
 
-    `merge=false` gives every operation its own group. `features` names the machine that registers and bytes are
-    judged for. `remarks` has a sentence for each refusal.
+    `merge=false` gives every operation its own group.
     """
 
     name = "tssa-fuse"
 
     merge: bool = True
-    features: str = "x86-64-v3"
 
-    @cached_property
-    def remarks(self) -> list[str]:
-        """Why operations were not merged into one group, by all calls of this object."""
-        return []
-
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
-        if self.features not in CORES:
-            raise PassFailedException(
-                f"tssa-fuse: unknown features '{self.features}'; known are {', '.join(CORES)}"
-            )
-        for function in op.ops:
-            if isinstance(function, FuncOp):
-                for block in function.body.blocks:
-                    self._fuse_block(function.sym_name.data, block)
-
-    def _fuse_block(self, function: str, block: Block) -> None:
-        fuser = Fuser(block, CORES[self.features], self.merge)
-        remarks: list[str] = []
-        if self.merge:
-            fuser.run()
-            choice = fuser.recomputation()
-            remarks += choice.remarks()
-            if choice.copies:
-                copy_into_readers(fuser.graph, choice.copies)
-                fuser = Fuser(block, CORES[self.features], self.merge)
+    def rewrite(self, function: FuncOp, core: Core) -> Iterator[str]:
+        for block in function.body.blocks:
+            fuser = Fuser(block, core, self.merge)
+            if self.merge:
                 fuser.run()
-        remarks += fuser.remarks()
-        build_groups(fuser.graph, list(fuser.groups))
-        self.remarks.extend(dict.fromkeys(f"@{function}: {part}" for part in remarks))
+                choice = fuser.recomputation()
+                yield from choice.remarks()
+                if choice.copies:
+                    copy_into_readers(fuser.graph, choice.copies)
+                    fuser = Fuser(block, core, self.merge)
+                    fuser.run()
+            yield from fuser.remarks()
+            build_groups(fuser.graph, list(fuser.groups))

@@ -16,27 +16,24 @@ matrices or may be large: that is work that a branch saves.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
 
-from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp, TensorType
+from xdsl.dialects.builtin import TensorType
 from xdsl.dialects.cf import BranchOp, ConditionalBranchOp
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue
-from xdsl.passes import ModulePass
-from xdsl.utils.exceptions import PassFailedException
 from xdsl.utils.hints import isa
 
 from jitdialects.analysis.fusion_graph import is_constant, is_pointwise, takes_copies
-from jitdialects.analysis.machine import CORES, Core
+from jitdialects.analysis.machine import Core
 from jitdialects.analysis.roofline import VECTOR, bytes_of, cycles_of, cycles_to_move
 from jitdialects.bytecode.dtypes import BOOL
 from jitdialects.dialects.tssa import ELEMENTWISE_OPS, BroadcastOp
 from jitdialects.dialects.tssa_types import shape_of, tensor_type
 from jitdialects.passes.branches import Edge, edges, replace_branch
 from jitdialects.passes.decided_branches import simplify_control_flow
+from jitdialects.passes.judging_pass import JudgingPass
 from jitdialects.passes.tssa_hoist import is_free_of_effects, is_small, is_small_value, needs_no_check
 
 
@@ -160,31 +157,16 @@ def _read_by_one_side(choice: Choice) -> set[SSAValue]:
 
 
 @dataclass(frozen=True)
-class TssaIfConvertPass(ModulePass):
-    """See the module's docstring. `features` names the machine that costs are compared for; `remarks` has a
-    sentence for each branch whose ways meet at once and that is kept."""
+class TssaIfConvertPass(JudgingPass):
+    """See the module's docstring. There is a remark for each branch whose ways meet at once and that is kept."""
 
     name = "tssa-if-convert"
 
-    features: str = "x86-64-v3"
-
-    @cached_property
-    def remarks(self) -> list[str]:
-        """Why branches were kept, by all calls of this object."""
-        return []
-
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
-        if self.features not in CORES:
-            raise PassFailedException(
-                f"tssa-if-convert: unknown features '{self.features}'; known are {', '.join(CORES)}"
-            )
-        core = CORES[self.features]
-        for function in op.ops:
-            if isinstance(function, FuncOp) and len(function.body.blocks) > 1:
-                kept: dict[str, None] = {}
-                while _convert_one(function, core, kept):
-                    kept.clear()
-                self.remarks.extend(f"@{function.sym_name.data}: {why}" for why in kept)
+    def rewrite(self, function: FuncOp, core: Core) -> Iterable[str]:
+        kept: dict[str, None] = {}
+        while _convert_one(function, core, kept):
+            kept.clear()
+        return kept
 
 
 def _convert_one(function: FuncOp, core: Core, kept: dict[str, None]) -> bool:
