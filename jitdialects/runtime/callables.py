@@ -20,10 +20,11 @@ import weakref
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias
 
 import numpy as np
 
+from jitdialects.errors import PoolError
 from jitdialects.runtime import threads
 from jitdialects.runtime.cache import CacheEntry, KernelCache
 from jitdialects.runtime.call_tables import CallShape, CallTable
@@ -34,6 +35,19 @@ from jitdialects.runtime.messages import CompileReply
 from jitdialects.runtime.native import objects
 from jitdialects.runtime.native.call_stub import RING, SAMPLE, StateLayout
 from jitdialects.runtime.native.stub_text import ENVIRONMENT
+from jitdialects.runtime.native.types import (
+    BASE_TYPE,
+    READ_ONLY,
+    SLOT_CALL,
+    SLOT_MEMBERS,
+    SLOT_NEW,
+    SSIZE,
+    Member,
+    for_ever,
+    function_address,
+    lease_type,
+    make_type,
+)
 from jitdialects.runtime.pool import MemoryPool, default_pool
 from jitdialects.runtime.pool.shelf import Functions
 from jitdialects.runtime.indicators import indicators
@@ -46,7 +60,6 @@ LEAST_PERIOD, MOST_PERIOD = 16, 4096
 """Calls of general code between two that Python sees."""
 SAMPLE_SECONDS, SAMPLE_SHARE = 12e-6, 0.01
 """What a sample costs, and what samples may cost."""
-LEASE_BYTES = objects.HEAD + 16
 RARER = 16
 """Code for one shape is sampled so many times less often: only its time is to be seen."""
 LARGEST_ARENA = 1 << 28
@@ -57,63 +70,6 @@ _WORD = ctypes.c_int64
 _WANTED, _BYTES = ENVIRONMENT.index("arena_wanted"), ENVIRONMENT.index("arena_bytes")
 
 
-def _address(function: str) -> int:
-    return ctypes.cast(getattr(ctypes.pythonapi, function), ctypes.c_void_p).value or 0
-
-
-# ---- types of machine code ---------------------------------------------------------------------
-
-
-class _Member(ctypes.Structure):
-    _fields_ = [
-        ("name", ctypes.c_char_p),
-        ("type", ctypes.c_int),
-        ("offset", ctypes.c_ssize_t),
-        ("flags", ctypes.c_int),
-        ("doc", ctypes.c_char_p),
-    ]
-
-
-class _TypeSlot(ctypes.Structure):
-    _fields_ = [("slot", ctypes.c_int), ("value", ctypes.c_void_p)]
-
-
-class _TypeSpec(ctypes.Structure):
-    _fields_ = [
-        ("name", ctypes.c_char_p),
-        ("basic_size", ctypes.c_int),
-        ("item_size", ctypes.c_int),
-        ("flags", ctypes.c_uint),
-        ("slots", ctypes.POINTER(_TypeSlot)),
-    ]
-
-
-_SSIZE, _READ_ONLY = 19, 1
-_DEFAULT_TYPE, _BASE_TYPE, _NO_INSTANCES = 0, 1 << 10, 1 << 7
-_SLOT_NEW, _SLOT_MEMBERS, _SLOT_CALL, _SLOT_DEALLOCATE = 65, 72, 50, 52
-_kept: list[object] = []
-"""What CPython keeps pointers to."""
-
-
-def _make_type(name: bytes, size: int, flags: int, slots: dict[int, int]) -> type:
-    """A type whose instances have `size` bytes (`PyType_FromSpec`)."""
-    pairs = [_TypeSlot(slot, value) for slot, value in slots.items()]
-    table = (_TypeSlot * (len(slots) + 1))(*pairs)
-    spec = _TypeSpec(name, size, 0, _DEFAULT_TYPE | flags, table)
-    _kept.extend((table, spec))
-    make = ctypes.pythonapi.PyType_FromSpec
-    make.restype, make.argtypes = ctypes.py_object, [ctypes.POINTER(_TypeSpec)]
-    made = cast(type, make(ctypes.byref(spec)))
-    _kept.append(made)
-    return made
-
-
-def _lease_type(goes: int) -> type:
-    """The base of arrays that machine code makes; `goes` is called for an instance that nobody holds."""
-    name = b"jitdialects.runtime.callables.NativeLease"
-    return _make_type(name, LEASE_BYTES, _NO_INSTANCES, {_SLOT_DEALLOCATE: goes})
-
-
 # ---- the environment ---------------------------------------------------------------------------
 
 
@@ -121,27 +77,29 @@ class _Environment:
     """The words that all stubs read, and the memory for temporaries that they share."""
 
     def __init__(self) -> None:
-        self.words = (_WORD * len(ENVIRONMENT))()
+        self.words = for_ever((_WORD * len(ENVIRONMENT))())
         self.address = ctypes.addressof(self.words)
         self._arena = 0
+        self._lock = threading.Lock()
         values = {
             "array": id(np.ndarray),
             "float": id(float),
             "int": id(int),
             "true": id(True),
             "false": id(False),
-            "as_integer": _address("PyLong_AsLongLongAndOverflow"),
-            "from_integer": _address("PyLong_FromLongLong"),
-            "call": _address("PyObject_Vectorcall"),
-            "decref": _address("Py_DecRef"),
-            "tuple": _address("PyTuple_New"),
-            "set_item": _address("PyTuple_SetItem"),
-            "clear": _address("PyErr_Clear"),
-            "release_gil": _address("PyEval_SaveThread"),
-            "take_gil": _address("PyEval_RestoreThread"),
-            "allocate": _address("PyObject_Malloc"),
-            "free": _address("PyObject_Free"),
-            "incref": _address("Py_IncRef"),
+            "as_integer": function_address("PyLong_AsLongLongAndOverflow"),
+            "from_integer": function_address("PyLong_FromLongLong"),
+            "call": function_address("PyObject_Vectorcall"),
+            "decref": function_address("Py_DecRef"),
+            "tuple": function_address("PyTuple_New"),
+            "set_item": function_address("PyTuple_SetItem"),
+            "clear": function_address("PyErr_Clear"),
+            "release_gil": function_address("PyEval_SaveThread"),
+            "take_gil": function_address("PyEval_RestoreThread"),
+            "allocate": function_address("PyObject_Malloc"),
+            "free": function_address("PyObject_Free"),
+            "incref": function_address("Py_IncRef"),
+            "no_memory": function_address("PyErr_NoMemory"),
         }
         for name, value in values.items():
             self.set(name, value)
@@ -156,15 +114,34 @@ class _Environment:
 
     def grow_arena(self) -> None:
         """Have the memory for temporaries that a call asked for in vain, if nobody computes in it now."""
-        bytes = self.words[_WANTED]
-        if not self.words[_BYTES] < bytes <= LARGEST_ARENA or self.get("arena_busy"):
+        if not self.words[_BYTES] < self.words[_WANTED] <= LARGEST_ARENA:
             return
-        block = default_pool.allocate(bytes)
-        self.set("arena", default_pool.address(block))
-        self.set("arena_bytes", bytes)
-        if self._arena:
-            default_pool.release(self._arena)
-        self._arena = block
+        if not self._lock.acquire(blocking=False):
+            return  # somebody is about to
+        try:
+            self._replace_arena(self.words[_WANTED])
+        except (PoolError, MemoryError):
+            pass  # calls that need it go through Python, which says what is wrong
+        finally:
+            self._lock.release()
+
+    def _replace_arena(self, bytes: int) -> None:
+        before, self.words[_BYTES] = self.words[_BYTES], 0  # so that no call begins to use it
+        try:
+            if self.get("arena_busy"):
+                return
+            block = default_pool.allocate(bytes)
+            self.set("arena", default_pool.address(block))
+            before, old, self._arena = bytes, self._arena, block
+            if old:
+                default_pool.release(old)
+        finally:
+            self.words[_BYTES] = before
+
+    def after_fork(self) -> None:
+        """Threads that held this, or computed in the arena, stayed in the parent."""
+        self._lock = threading.Lock()
+        self.set("arena_busy", 0)
 
 
 @cache
@@ -246,6 +223,10 @@ class Stub:
         """Calls served so far."""
         return self.words[self.layout.CALLS]
 
+    def never_let_through(self) -> None:
+        """For as long as nobody looks at samples."""
+        self.words[self.layout.TICK] = (1 << 63) - 1
+
     def let_through(self) -> None:
         """Make the next call a sample."""
         self.words[self.layout.TICK] = 0
@@ -291,18 +272,29 @@ def stub_of(
     return Stub(entry, kernel, served, as_tuple, pool)
 
 
+_interrupted: dict[int, BaseException] = {}
+"""By thread, what was raised while a stub had a result made."""
+
+
 def _allocator(pool: MemoryPool, dtype: np.dtype[Any]) -> Callable[..., Array]:
-    """Makes a result of given sizes; `PoolError` and `MemoryError` send the call to the interpreter."""
+    """Makes a result of given sizes. `PoolError` and `MemoryError` send the call to the interpreter; so does what a
+    signal raises here, which `settle` raises again, since a stub forgets errors."""
     item = dtype.itemsize
 
     def allocate(*sizes: int) -> Array:
-        pool.safe_point()
-        total = item
-        for size in sizes:
-            total *= size
-        array = pool.array(sizes, dtype, total)
-        pool.stock(total)
-        return array
+        try:
+            pool.safe_point()
+            total = item
+            for size in sizes:
+                total *= size
+            array = pool.array(sizes, dtype, total)
+            pool.stock(total)
+            return array
+        except (PoolError, MemoryError):
+            raise
+        except BaseException as error:
+            _interrupted[threading.get_ident()] = error
+            raise
 
     return allocate
 
@@ -361,7 +353,7 @@ def _array_functions(library: LoadedLibrary) -> Functions | None:
     if not maker:
         return None
     here.set("new_from_descriptor", maker)
-    lease = _lease_type(library.address("jd_lease_goes"))
+    lease = lease_type(library.address("jd_lease_goes"))
     here.set("lease", id(lease))
     names = "jd_shelve", "jd_unshelve", "jd_clear_shelf"
     return Functions(here.address, *map(library.address, names))
@@ -392,15 +384,15 @@ class PlainCallable:
 
 def _native_type() -> type:
     """A type with room for a vectorcall function and a table."""
-    members = (_Member * 2)(_Member(b"__vectorcalloffset__", _SSIZE, _VECTORCALL_AT, _READ_ONLY))
-    _kept.append(members)
+    members = (Member * 2)(Member(b"__vectorcalloffset__", SSIZE, _VECTORCALL_AT, READ_ONLY))
+    for_ever(members)
     slots = {
-        _SLOT_CALL: _address("PyVectorcall_Call"),
-        _SLOT_MEMBERS: ctypes.addressof(members),
-        _SLOT_NEW: _address("PyType_GenericNew"),
+        SLOT_CALL: function_address("PyVectorcall_Call"),
+        SLOT_MEMBERS: ctypes.addressof(members),
+        SLOT_NEW: function_address("PyType_GenericNew"),
     }
-    flags = _BASE_TYPE | _HAVE_VECTORCALL
-    return _make_type(b"jitdialects.runtime.callables.Native", _BASIC_SIZE, flags, slots)
+    flags = BASE_TYPE | _HAVE_VECTORCALL
+    return make_type(b"jitdialects.runtime.callables.Native", _BASIC_SIZE, flags, slots)
 
 
 def _native_callable() -> type:
@@ -510,7 +502,11 @@ def _serve_methods(target: Any, bound: Methods) -> None:
 
 
 def settle() -> None:
-    """To be called by `__call__`: have what a stub lacked for this call."""
+    """To be called by `__call__`: raise what interrupted a stub in this thread, have what it lacked for this call."""
+    if _interrupted:
+        error = _interrupted.pop(threading.get_ident(), None)
+        if error is not None:
+            raise error
     if _tables:
         environment().grow_arena()
 
@@ -536,8 +532,13 @@ indicators.sources.append(_count_all)
 
 def _after_fork_in_child() -> None:
     _natives.after_fork()
+    _interrupted.clear()
+    if not objects.unknown_layout():
+        environment().after_fork()
     for table in listed(_tables.values):
         table.lock = threading.RLock()
+        for stub in (*table.stubs, *table.retired):
+            stub.words[stub.layout.IN_FLIGHT] = 0
 
 
 os.register_at_fork(after_in_child=_after_fork_in_child)

@@ -16,6 +16,7 @@ import pytest
 import jitdialects as jd
 import jitdialects.numpy as jnp
 from jitdialects.frontends.jit import Jitted
+from jitdialects.runtime import callables
 from jitdialects.runtime.call_tables import MOST_TRIED
 from jitdialects.runtime.callables import StubCallable, environment
 from jitdialects.runtime.indicators import indicators
@@ -491,6 +492,100 @@ def test_what_fails_inside_goes_through_python() -> None:
             f(ramp(5), 7)
         assert isinstance(caught.value.__context__, KeyError) or caught.value.__suppress_context__
     assert expect_served(f, ramp(5), 0) == 1
+
+
+def test_an_interrupt_while_a_result_is_made_is_not_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    f = hot(lambda x: x + 1, (ramp(KEEP_BYTES // 4 + 1),))  # such a result is asked of Python
+    x = ramp(KEEP_BYTES // 4 + 1)
+    make, interrupts = default_pool.stock, [KeyboardInterrupt("by the user")]
+
+    def interrupted(size: int) -> None:
+        if interrupts:
+            raise interrupts.pop()
+        make(size)
+
+    monkeypatch.setattr(default_pool, "stock", interrupted)
+    with pytest.raises(KeyboardInterrupt, match="by the user"):
+        f(x)
+    assert expect_served(f, x)[1] == 2
+
+
+def test_the_arena_is_left_to_who_took_it_while_a_result_was_made(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def layers(x: Any) -> Any:
+        return jnp.tanh(jnp.tanh(x @ x) @ x)
+
+    f, x = hot(layers, (ramp(520, 520),)), ramp(520, 520) / 1e6
+    here = callables.environment()
+    make = default_pool.stock
+
+    def taken(size: int) -> None:  # as another thread would, whose turn it is
+        here.set("arena_busy", 1)
+        make(size)
+
+    expected = expect_served(f, x)
+    monkeypatch.setattr(default_pool, "stock", taken)
+    try:
+        assert expect_python(f, x).tobytes() == expected.tobytes()
+        before = here.get("arena")
+        here.set("arena_wanted", here.get("arena_bytes") + 1)
+        here.grow_arena()
+        assert here.get("arena") == before and here.get("arena_bytes") > 0
+    finally:
+        here.set("arena_busy", 0)
+
+
+def test_an_arena_that_the_pool_does_not_have_breaks_no_call(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    f = hot(lambda x: x + 1, (ramp(4),))
+    here = callables.environment()
+    before = here.get("arena_bytes")
+    here.set("arena_wanted", before + 1)
+
+    def refuse(size: int) -> int:
+        raise jd.errors.PoolError("no memory")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(default_pool, "allocate", refuse)
+        here.grow_arena()
+    assert here.get("arena_bytes") == before
+    assert expect_served(f, ramp(4))[1] == 2
+
+
+def test_a_sample_goes_to_python_past_general_code() -> None:
+    f = hot(lambda x: x * 2 + 1, (ramp(8),), (ramp(12),))
+    exact, general = f._stubs.values()
+    assert (str(exact.entry.key.signature), str(general.entry.key.signature)) == (
+        "main(f32[8])",
+        "main(f32[n0])",
+    )
+    expect_served(f, ramp(8))
+    before = general.words[2]
+    exact.let_through()
+    f(ramp(8))
+    assert general.words[2] == before
+
+
+def test_a_call_with_very_many_arguments_is_an_error_on_a_small_stack() -> None:
+    f = hot(lambda x: x + 1, (ramp(2),))
+    caught: list[BaseException] = []
+
+    def call() -> None:
+        try:
+            f(*[1.0] * 100_000)
+        except jd.errors.ArgumentError as error:
+            caught.append(error)
+
+    before = threading.stack_size(1 << 18)
+    try:
+        thread = threading.Thread(target=call)
+        thread.start()
+        thread.join()
+    finally:
+        threading.stack_size(before)
+    assert "too many positional arguments" in str(caught[0])
 
 
 def test_errors_are_those_of_the_interpreter() -> None:

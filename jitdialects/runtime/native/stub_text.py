@@ -33,6 +33,7 @@ ENVIRONMENT = (
     "free",  # PyObject_Free
     "incref",  # Py_IncRef
     "new_array",  # jd_new_array
+    "no_memory",  # PyErr_NoMemory
 )
 """Words of the environment, in order."""
 

@@ -374,7 +374,29 @@ copy:
   %more = phi i64 [ 0, %slow ], [ %keywords, %count.keywords ]
   %total = add i64 %count, %more
   %words = add i64 %total, 1
-  %new = alloca ptr, i64 %words
+  %few.words = icmp ule i64 %words, 1024 ; `f(*x)` may give a million: too many for the stack of a thread
+  br i1 %few.words, label %on.stack, label %on.heap
+
+on.stack:
+  %stack = alloca ptr, i64 %words
+  br label %room
+
+on.heap:
+  %words.bytes = shl i64 %words, 3
+  %allocate.at = getelementptr i8, ptr %environment, i64 168
+  %allocate = load ptr, ptr %allocate.at
+  %heap = call ptr %allocate(i64 %words.bytes)
+  %no.heap = icmp eq ptr %heap, null
+  br i1 %no.heap, label %no.memory, label %room
+
+no.memory:
+  %no.memory.at = getelementptr i8, ptr %environment, i64 200
+  %set.error = load ptr, ptr %no.memory.at
+  %error = call ptr %set.error()
+  ret ptr null
+
+room:
+  %new = phi ptr [ %stack, %on.stack ], [ %heap, %on.heap ]
   store ptr %self, ptr %new
   %rest = getelementptr i8, ptr %new, i64 8
   %bytes = mul i64 %total, 8
@@ -385,6 +407,15 @@ copy:
   %callee = load ptr, ptr %callee.at
   %with.self = add i64 %count, 1
   %answer = call ptr %call(ptr %callee, ptr %new, i64 %with.self, ptr %names)
+  br i1 %few.words, label %answered, label %give.back
+
+give.back:
+  %free.at = getelementptr i8, ptr %environment, i64 176
+  %free.memory = load ptr, ptr %free.at
+  call void %free.memory(ptr %new)
+  br label %answered
+
+answered:
   ret ptr %answer
 }
 
