@@ -13,7 +13,7 @@ Sets of operations are integers with a bit per position, so that unions and path
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from xdsl.dialects.builtin import DenseArrayBase
@@ -227,8 +227,3 @@ class FusionGraph:
             ):
                 rooted.add(op)
         return rooted
-
-
-def results_of(ops: Iterable[Operation]) -> Iterator[SSAValue]:
-    """The results of several operations."""
-    return (result for op in ops for result in op.results)

@@ -35,11 +35,6 @@ class ThreadPool:
         self._library: LoadedLibrary | None = None
         self._lock = threading.Lock()
 
-    @property
-    def is_loaded(self) -> bool:
-        """Whether loops can use more than one thread."""
-        return self._library is not None
-
     def context(self) -> int:
         """Address of the context; it stays the same, also where `config.threads` changes."""
         return self._address

@@ -5,7 +5,7 @@
 
 Who may ask: on the loopback interface whoever can connect, if the `Host` header names this machine (a page of a
 stranger whose name suddenly resolves to 127.0.0.1 sends its own) and no other origin asks. A server that listens
-elsewhere wants a token with every request. A Unix socket is for its owner. Built on `http.server`: decision 0017.
+elsewhere wants a token with every request. A Unix socket is for its owner. Built on `http.server`: decision 16.
 """
 
 from __future__ import annotations

@@ -150,3 +150,10 @@ def test_links_and_paths_of_the_docs_lead_somewhere() -> None:
             r"`((?:docs|tests|examples|jitdialects|benchmarks)/[\w/.-]+)`", text
         ):
             assert os.path.lexists(ROOT / path), f"{page}: {path}"
+
+
+def test_decisions_are_numbered_without_gaps() -> None:
+    pages = sorted((ROOT / "docs" / "decisions").glob("*.md"))
+    assert [int(page.name[:4]) for page in pages] == list(range(1, len(pages) + 1))
+    for number, page in enumerate(pages, 1):
+        assert page.read_text().startswith(f"# {number}. ")
