@@ -15,7 +15,6 @@ import ctypes
 import os
 import threading
 import time
-import warnings
 import weakref
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -54,6 +53,7 @@ from jitdialects.runtime.indicators import indicators
 from jitdialects.runtime.totals import Totals
 from jitdialects.runtime.values import Array
 from jitdialects.runtime.weak import listed
+from jitdialects.runtime.notices import notice
 
 _VECTORCALL_AT, _TABLE_AT, _BASIC_SIZE = objects.HEAD, objects.HEAD + 8, objects.HEAD + 16
 LEAST_PERIOD, MOST_PERIOD = 16, 4096
@@ -549,10 +549,8 @@ def _base() -> type[PlainCallable]:
     reason = objects.unknown_layout()
     if not reason:
         return _native_callable()
-    warnings.warn(
-        f"jitdialects: calls of compiled functions go through Python here, some 10 us each: {reason}; results are the same",
-        RuntimeWarning,
-        stacklevel=2,
+    notice(
+        f"calls of compiled functions go through Python here, some 10 us each: {reason}; results are the same",
     )
     return PlainCallable
 

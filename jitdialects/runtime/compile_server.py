@@ -29,7 +29,6 @@ import sys
 import tempfile
 import threading
 import time
-import warnings
 import weakref
 from collections.abc import Generator
 from dataclasses import dataclass
@@ -38,6 +37,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from jitdialects.config import config
 from jitdialects.errors import CompileError
+from jitdialects.runtime.notices import notice
 
 if TYPE_CHECKING:
     import socket
@@ -266,10 +266,9 @@ class CompileServer:
                 raise CompileError(str(hopeless)) from None
             except OSError as error:
                 self._unavailable = True
-                warnings.warn(
-                    f"jitdialects: the compile server cannot be started ({error}); "
+                notice(
+                    f"the compile server cannot be started ({error}); "
                     "compiling in this process, which slows calls down while it happens",
-                    RuntimeWarning,
                     stacklevel=3,
                 )
         return compile_in_process(request)
@@ -328,10 +327,9 @@ class CompileServer:
         self.deaths += 1
         self._deaths_in_a_row += 1
         if self._deaths_in_a_row == _MOST_DEATHS:
-            warnings.warn(
-                f"jitdialects: the compile server ended {self._deaths_in_a_row} times in a row; "
+            notice(
+                f"the compile server ended {self._deaths_in_a_row} times in a row; "
                 "nothing more is compiled, programs run interpreted",
-                RuntimeWarning,
                 stacklevel=4,
             )
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import hashlib
 import re
-import warnings
 from pathlib import Path
 
 from jitdialects.runtime.cache import CacheKey
 from jitdialects.runtime.messages import CompileReply
+from jitdialects.runtime.notices import notice
 
 LLVM_IR = "llvm-ir.ll"
 LONGEST_SLUG = 200
@@ -47,10 +47,8 @@ def write(base: Path, key: CacheKey, reply: CompileReply) -> Path:
         for name, text in reply.stages.items():
             (folder / (name if name == LLVM_IR else f"{name}.mlir")).write_text(text)
     except OSError as error:
-        warnings.warn(
-            f"jitdialects: the stages of {key.signature} are not dumped: {error}; "
+        notice(
+            f"the stages of {key.signature} are not dumped: {error}; "
             "set JITDIALECTS_DUMP to a folder that may be written",
-            RuntimeWarning,
-            stacklevel=2,
         )
     return folder

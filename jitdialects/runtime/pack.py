@@ -40,6 +40,7 @@ from jitdialects.runtime.messages import CompileReply, CompileRequest, facts_and
 from jitdialects.runtime.pool import MemoryPool
 from jitdialects.runtime.service import Compile
 from jitdialects.runtime.values import Array
+from jitdialects.runtime.notices import notice
 
 Name: TypeAlias = tuple[str, str]
 """Dtype and name of a kernel."""
@@ -323,11 +324,9 @@ class KernelPack:
             pack_file.write(path, data)
         except (OSError, Error) as error:
             level.is_kept = False
-            warnings.warn(
-                f"jitdialects: the kernel pack is kept in memory only: {error}; "
+            notice(
+                f"the kernel pack is kept in memory only: {error}; "
                 "set JITDIALECTS_CACHE_DIR to a folder that may be written, or to nothing",
-                RuntimeWarning,
-                stacklevel=2,
             )
 
 
@@ -377,10 +376,8 @@ def _read(path: Path | None, origin: str) -> tuple[dict[str, Any], bytes, Librar
     try:
         return pack_file.read(path, origin)
     except (OSError, Error) as error:
-        warnings.warn(
-            f"jitdialects: kernel pack {path} is not used and made again: {error}",
-            RuntimeWarning,
-            stacklevel=2,
+        notice(
+            f"kernel pack {path} is not used and made again: {error}",
         )
         return None
 

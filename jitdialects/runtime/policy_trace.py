@@ -20,7 +20,6 @@ import json
 import os
 import threading
 import time
-import warnings
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -32,6 +31,7 @@ from jitdialects.bytecode.signature import Signature, parse
 from jitdialects.config import config
 from jitdialects.errors import Error
 from jitdialects.runtime.cost_model import Work
+from jitdialects.runtime.notices import notice
 
 VERSION = 1
 _HEAD = "jitdialects_policy_trace"
@@ -193,10 +193,8 @@ class Recorder:
 
     def _give_up(self, error: OSError) -> None:
         self._file = None
-        warnings.warn(
-            f"jitdialects: the policy trace '{self.path}' cannot be written ({error.strerror}); "
-            "it ends here",
-            RuntimeWarning,
+        notice(
+            f"the policy trace '{self.path}' cannot be written ({error.strerror}); it ends here",
             stacklevel=4,
         )
 
@@ -205,7 +203,7 @@ _recorders: dict[Path, Recorder] = {}
 
 
 def _before_fork() -> None:
-    for each in _recorders.values():
+    for each in list(_recorders.values()):
         each.flush()  # a child must not write what is buffered once more
 
 

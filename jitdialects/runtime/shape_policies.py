@@ -10,7 +10,6 @@ Whatever the policy: a function that had more than `config.max_shapes` distinct 
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import ClassVar
@@ -26,6 +25,7 @@ from jitdialects.runtime.once import once
 from jitdialects.runtime.padded_calls import PaddedCall, concrete
 from jitdialects.runtime.profile import ShapeHistory, Shapes
 from jitdialects.runtime.shape_constraints import Dim
+from jitdialects.runtime.notices import notice
 
 Axis = tuple[int, int]
 """An axis of an argument, both by number."""
@@ -271,9 +271,7 @@ def _note(history: ShapeHistory, policy: ShapePolicy, error: Exception) -> None:
     state = history.policy
     if not state.trouble:
         state.trouble = f"{type(policy).__name__}: {type(error).__name__}: {error}"
-        warnings.warn(
-            f"shape policy {state.trouble}; calls go on as with shapes='auto'", RuntimeWarning, stacklevel=2
-        )
+        notice(f"shape policy {state.trouble}; calls go on as with shapes='auto'")
 
 
 def check_shapes(who: str, shapes: object) -> None:

@@ -72,6 +72,7 @@ def test_machine_code_reads_the_words_that_are_meant() -> None:
         "lease.type": "lease",
         "malloc": "allocate",
         "new": "new_from_descriptor",
+        "no.memory": "no_memory",
     }
     word = re.compile(r"%([a-z.]+)\.at = getelementptr i8, ptr %environment, i64 (\d+)")
     for text in ("arrays.ll", "vectorcall.ll"):
@@ -322,3 +323,14 @@ def test_a_lease_is_made_by_machine_code_only() -> None:
     with pytest.raises(TypeError):
         type(lease)()
     assert "NativeLease" in repr(lease)
+
+
+def test_a_block_on_the_shelf_is_nobodys_to_release() -> None:
+    pool = MemoryPool()
+    machine(pool, 6)
+    block = int((pool.rows()[:, 2] == SHELVED).argmax())
+    assert shelved(pool)
+    for misuse in (pool.retain, pool.release, pool.recycle):
+        with pytest.raises(jd.errors.PoolError, match="is not live"):
+            misuse(block)
+    pool.check()

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import sys
-import warnings
 from collections import Counter
+
+from jitdialects.runtime.notices import notice
 
 
 class Events:
@@ -24,11 +24,7 @@ class Events:
         if what in self._said:
             return
         self._said.add(what)
-        text = f"jitdialects: {sentence}; this is said once, jd.stats()['cache'] counts on"
-        try:
-            warnings.warn(text, RuntimeWarning, stacklevel=3)
-        except RuntimeWarning:  # a filter makes errors of warnings; a cache may not raise
-            print(text, file=sys.stderr)
+        notice(f"{sentence}; this is said once, jd.stats()['cache'] counts on", stacklevel=3)
 
     def as_dict(self, *always: str) -> dict[str, int]:
         """The counts; those in `always` also where they are zero."""

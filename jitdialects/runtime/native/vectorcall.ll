@@ -383,9 +383,9 @@ on.stack:
 
 on.heap:
   %words.bytes = shl i64 %words, 3
-  %allocate.at = getelementptr i8, ptr %environment, i64 168
-  %allocate = load ptr, ptr %allocate.at
-  %heap = call ptr %allocate(i64 %words.bytes)
+  %malloc.at = getelementptr i8, ptr %environment, i64 168
+  %malloc = load ptr, ptr %malloc.at
+  %heap = call ptr %malloc(i64 %words.bytes)
   %no.heap = icmp eq ptr %heap, null
   br i1 %no.heap, label %no.memory, label %room
 

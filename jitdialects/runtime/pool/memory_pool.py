@@ -208,7 +208,7 @@ class MemoryPool(Store):
 
     def _check_live(self, block: int, who: str) -> None:
         inside = 0 < block < self.state.records
-        if not inside or not self.table[block * RECORD_WORDS + COUNT]:
+        if not inside or self.table[block * RECORD_WORDS + COUNT] in (0, SHELVED):
             owner = self.ledger.name(block) if self.ledger is not None else ""
             raise PoolError(
                 f"MemoryPool: {who} of block {block}, which is not live"
@@ -337,9 +337,12 @@ def _is_coarse(classes: str) -> bool:
 
 _pools: weakref.WeakSet[MemoryPool] = weakref.WeakSet()
 _held: list[MemoryPool] = []
+_forking = threading.Lock()
+"""Two threads that fork at a time would hold each other's pools."""
 
 
 def _before_fork() -> None:
+    _forking.acquire()
     _held.extend(_pools)
     for pool in _held:
         pool.hold()
@@ -348,6 +351,7 @@ def _before_fork() -> None:
 def _after_fork_in_parent() -> None:
     while _held:
         _held.pop().let_go()
+    _forking.release()
 
 
 def _after_fork_in_child() -> None:

@@ -4,12 +4,12 @@
 from __future__ import annotations
 
 import os
-import warnings
 from typing import Any
 
 from jitdialects.config import config, watch
 from jitdialects.errors import PoolError
 from jitdialects.runtime.pool.memory_pool import MemoryPool
+from jitdialects.runtime.notices import notice
 
 
 class _UnusedPool(MemoryPool):
@@ -47,7 +47,7 @@ def _trace(pool: MemoryPool) -> None:
             pool.record(str(path).replace("%p", str(os.getpid())))
         except PoolError as error:  # whoever asks for memory has nothing to do with it
             pool.state.trace_failures += 1
-            warnings.warn(f"pool_trace: {error}", RuntimeWarning, stacklevel=2)
+            notice(f"pool_trace: {error}")
 
 
 _OPTIONS = {

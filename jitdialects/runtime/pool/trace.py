@@ -13,7 +13,6 @@ that begin with # are comments.
 from __future__ import annotations
 
 import threading
-import warnings
 from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -23,6 +22,7 @@ from typing import Literal, TypeAlias
 from jitdialects.errors import PoolError
 from jitdialects.runtime.pool.memory_pool import MemoryPool
 from jitdialects.runtime.pool.report import PoolStatistics
+from jitdialects.runtime.notices import notice
 
 HEAD = "jitdialects pool trace 1"
 _BUFFERED = 1 << 12
@@ -68,7 +68,7 @@ class Recorder:
                     data = data[self._file.write(data) :]
             except OSError as error:
                 text = f"the pool's trace {self.path} ends early: {error.strerror}"
-                warnings.warn(text, RuntimeWarning, stacklevel=2)
+                notice(text)
                 self._failed = True
                 return False
             return True
