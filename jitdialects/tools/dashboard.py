@@ -39,7 +39,10 @@ class Dashboard(Views):
             place, secret = config.dash, config.dash_token
             if place is None:
                 return
-            token = None if secret is None else secret.bytes().decode()
+            try:
+                token = None if secret is None else secret.bytes().decode()
+            except (OSError, UnicodeError) as error:
+                raise ConfigError(f"JITDIALECTS_DASH_TOKEN cannot be read ({error})") from None
             if "/" in place:
                 self.start(path=place, token=token)
             else:
@@ -48,7 +51,7 @@ class Dashboard(Views):
                 if host not in LOCAL_NAMES and token is None:
                     raise ConfigError(f"{place} is open to other machines: set JITDIALECTS_DASH_TOKEN")
                 self.start(int(port), host, token=token)
-        except (ConfigError, OSError, UnicodeError) as error:
+        except (ConfigError, OSError) as error:
             logger.warning("JITDIALECTS_DASH: %s", error)
         else:
             logger.info("the dashboard is at %s", (self.url or "").partition("?")[0])

@@ -299,6 +299,9 @@ def test_an_open_address_wants_its_token_in_the_environment(
     monkeypatch.setattr(config, "dash", "0.0.0.0:0")
     page.start_as_configured()
     assert page.url is None and "set JITDIALECTS_DASH_TOKEN" in caplog.text
+    monkeypatch.setattr(config, "dash_token", "@nowhere")
+    page.start_as_configured()
+    assert page.url is None and "JITDIALECTS_DASH_TOKEN cannot be read" in caplog.text
     monkeypatch.setattr(config, "dash_token", "hidden")
     with caplog.at_level(logging.INFO, "jitdialects"):
         page.start_as_configured()
