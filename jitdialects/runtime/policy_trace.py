@@ -22,6 +22,7 @@ import threading
 import time
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -192,7 +193,10 @@ class Recorder:
             self._give_up(error)
 
     def _give_up(self, error: OSError) -> None:
-        self._file = None
+        file, self._file = self._file, None
+        if file is not None:
+            with suppress(OSError):  # what is buffered cannot be written either
+                file.close()
         notice(
             f"the policy trace '{self.path}' cannot be written ({error.strerror}); it ends here",
             stacklevel=4,

@@ -156,6 +156,7 @@ def test_a_trace_that_cannot_be_written_is_warned_of_once(
             assert (vm.run("main", x, x)[0] == 1).all()
 
 
+@pytest.mark.filterwarnings("error::pytest.PytestUnraisableExceptionWarning")
 def test_a_full_disk_ends_the_trace_and_no_call() -> None:
     if not Path("/dev/full").exists():
         pytest.fail("this test needs /dev/full")
