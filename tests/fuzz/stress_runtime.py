@@ -370,18 +370,17 @@ def work(run: Run, number: int) -> None:
 class Chaos:
     """Disturbs at random; each public method is a way of doing that."""
 
-    def __init__(self, run: Run, forks: bool) -> None:
+    def __init__(self, run: Run, without: Sequence[str] = ()) -> None:
         self.run = run
         self.choose = random.Random(run.seed)
-        self.forks = forks
+        self.without = without
         self.private = MemoryPool(limit=1 << 16)
         self.recording = False
 
     def work(self) -> None:
         """Disturb until the run ends."""
         ways = [name for name in vars(Chaos) if name[0] != "_" and name != "work"]
-        if not self.forks:
-            ways.remove("fork")
+        ways = [name for name in ways if name not in self.without]
         try:
             while not self.run.stop.is_set():
                 way = self.choose.choice(ways)
@@ -549,8 +548,8 @@ def resources() -> dict[str, int]:
     }
 
 
-def stress(seconds: float, seed: int, threads: int, forks: bool = True) -> list[str]:
-    """Run for so long; the failures."""
+def stress(seconds: float, seed: int, threads: int, without: Sequence[str] = ()) -> list[str]:
+    """Run for so long, `without` some disturbances; the failures."""
     found = dict(vars(jd.config))
     interval = sys.getswitchinterval()
     with tempfile.TemporaryDirectory(prefix="stress-") as name:
@@ -558,7 +557,7 @@ def stress(seconds: float, seed: int, threads: int, forks: bool = True) -> list[
         jd.config.threshold = 3
         run = Run(make_cases(seed), Path(name), seed)
         run.moved = [time.monotonic()] * (threads + 1)
-        chaos = Chaos(run, forks)
+        chaos = Chaos(run, without)
         workers = [
             threading.Thread(target=work, args=(run, number), daemon=True)
             for number in range(threads)
@@ -608,9 +607,10 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=60.0)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--threads", type=int, default=8)
-    parser.add_argument("--no-forks", action="store_true")
+    parser.add_argument("--without", default="", help="disturbances, separated by commas")
     options = parser.parse_args()
-    failures = stress(options.seconds, options.seed, options.threads, not options.no_forks)
+    without = options.without.split(",")
+    failures = stress(options.seconds, options.seed, options.threads, without)
     for failure in failures:
         print(failure)
     print("failed" if failures else "all results equal")
