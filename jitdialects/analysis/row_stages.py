@@ -1,7 +1,8 @@
 """How a group with reductions goes over one row: sweeps along it, and what is kept from one for the next.
 
-A *sweep* is one pass over the elements of a row: one for each reduction, ordered by what it depends on, and a last
-one that writes elementwise results. Values per row (the reductions, and arithmetic on them) are computed between
+A *sweep* is one pass over the elements of a row: for reductions, ordered by what they depend on, and a last one that
+writes elementwise results. Reductions of one type that do not depend on each other share a sweep, as long as their
+accumulators fit the registers: a sum and a maximum read the row once. Values per row (the reductions, and arithmetic on them) are computed between
 sweeps. An element that several sweeps need is computed again in each, unless it is
 
 - a result of the group: then the first sweep that computes it stores it, and later ones load it;
@@ -17,22 +18,27 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
+from xdsl.dialects.builtin import AnyFloat, FixedBitwidthType
 from xdsl.ir import Block, Operation, SSAValue
 
 from jitdialects.analysis.fusion_graph import is_dear
 from jitdialects.analysis.fusion_legality import Candidate
 from jitdialects.bytecode.dims import Shape
 from jitdialects.dialects.interfaces import Reduction, has_trait
-from jitdialects.dialects.tssa_types import shape_of
+from jitdialects.dialects.tssa_types import shape_of, tensor_of
 
 Reads = Callable[[Operation], Iterable[SSAValue]]
+
+
+MOST_ACCUMULATORS = 12
+"""Bytes per lane of the accumulators of a sweep: of 32 lanes, three quarters of the vector registers of AVX2."""
 
 
 @dataclass(eq=False)
 class Sweep:
     """One pass over a row, after `level` reductions one behind the other."""
 
-    reduction: Operation | None
+    reductions: tuple[Operation, ...]
     level: int
     roots: list[SSAValue]
     computes: list[Operation] = field(default_factory=list[Operation])
@@ -59,7 +65,11 @@ class RowStages:
             self.level[op.results[0]] = depth + has_trait(op, Reduction)
         self._full = {r for op in ops for r in op.results if shape_of(r) == self.shape}
         by_level = sorted(reductions, key=lambda op: self.level[op.results[0]])
-        self._sweeps = [(op, self.level[op.results[0]] - 1, [*reads(op)]) for op in by_level]
+        self._shared: list[list[Operation]] = []
+        for op in by_level:
+            if not self._shared or not self._may_join(op, self._shared[-1]):
+                self._shared.append([])
+            self._shared[-1].append(op)
         self.sweeps = self._plan()
         while self._keep_one():
             self.sweeps = self._plan()
@@ -80,13 +90,30 @@ class RowStages:
         """The last sweep that reads elements of `value`; -1 if none does."""
         return max((p for p, s in enumerate(self.sweeps) if value in s.loads), default=-1)
 
+    def _may_join(self, op: Operation, others: list[Operation]) -> bool:
+        """Whether a reduction can be taken in one sweep with others."""
+        chief = others[0]
+        return (
+            self.level[op.results[0]] == self.level[chief.results[0]]
+            and tensor_of(op.operands[0]).get_element_type()
+            == tensor_of(chief.operands[0]).get_element_type()
+            and sum(map(_accumulators, (op, *others))) <= MOST_ACCUMULATORS
+        )
+
     def _plan(self) -> list[Sweep]:
         """The sweeps, given what is kept."""
-        sweeps = [Sweep(*each) for each in self._sweeps]
+        sweeps = [
+            Sweep(
+                tuple(ops),
+                self.level[ops[0].results[0]] - 1,
+                [v for op in ops for v in self.reads(op)],
+            )
+            for ops in self._shared
+        ]
         last = [self.yields[k] for k in self.elements if self.kept.get(self.yields[k]) != k]
         if last:
             level = max(self.level.get(v, 0) for v in last)
-            sweeps.append(Sweep(None, max(level, sweeps[-1].level + 1), last))
+            sweeps.append(Sweep((), max(level, sweeps[-1].level + 1), last))
         stored: set[SSAValue] = set()
         for sweep in sweeps:
             self._fill(sweep, stored)
@@ -117,7 +144,7 @@ class RowStages:
                 continue
             first = next(s for s in self.sweeps if op in s.computes)
             own = [k for k in self.elements if self.yields[k] is value]
-            if own and first.reduction is not None and own[0] not in taken:
+            if own and first.reductions and own[0] not in taken:
                 self.kept[value] = own[0]
                 return True
             if own or not is_dear(op) or times.count(op) < 2:
@@ -129,10 +156,18 @@ class RowStages:
                 and self.yields[k].type == value.type
                 and self.kept.get(self.yields[k]) is None
             ]
-            if places and self.sweeps[-1].reduction is None:
+            if places and not self.sweeps[-1].reductions:
                 self.kept[value] = places[0]
                 return True
         return False
+
+
+def _accumulators(op: Operation) -> int:
+    """Bytes per lane; a maximum of floats takes two numbers."""
+    element = tensor_of(op.operands[0]).get_element_type()
+    width = max(1, element.bitwidth // 8) if isinstance(element, FixedBitwidthType) else 8
+    extreme = op.name in ("tssa.max", "tssa.min") and isinstance(element, AnyFloat)
+    return 2 * width if extreme else width
 
 
 def stages_of_block(block: Block) -> RowStages:

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import cast
 
 from xdsl.dialects import arith, math
@@ -133,27 +134,63 @@ def reduce_row(
     """
     axis = len(outer) if axis is None else axis
     before, behind = outer[:axis], outer[axis:]
-    type = buffer_element_type(tensor_of(op.operands[0]).get_element_type())
-    fold = FOLDS[op.name][type]
-    blocked = is_float(type) and op.name in ("tssa.sum", "tssa.prod")
+    fold = _fold_of(op)
 
     def step(index: SSAValue, lane: Parts) -> Parts:
         return fold.combine(at, lane, fold.enter(at, element((*before, index, *behind))))
 
-    if length == 1:
-        result = element((*before, at.index(0), *behind))
-    elif cheap and isinstance(length, int) and 0 < length <= FEW:
+    if cheap and isinstance(length, int) and 1 < length <= FEW:
         places = [(*before, at.index(i), *behind) for i in range(length)]
         elements = [fold.enter(at, element(place)) for place in places]
         result = fold.leave(at, _fold_few(at, elements, fold))
-    elif behind and not blocked:
+    elif not behind or length == 1:
+        return reduce_together(at, [op], length, outer, lambda i: [element((*i[:axis], i[-1], *i[axis:-1]))])[0]
+    elif not _is_blocked(op):
         result = _reduce_in_order(at, length, fold, step)
     else:
-        add = _add_columns if behind else _add_chunks
-        result = reduce_axis(at, length, fold, step, blocked=blocked, add=add, abreast=not outer)
-    if blocked and op.name == "tssa.sum":
-        result = plus_zero(at, result)
-    return result
+        parts = reduce_axis(at, length, fold, step, blocked=True, add=_add_columns)
+        result = fold.leave(at, parts)
+    return _finished(at, op, result)
+
+
+def reduce_together(
+    at: Emitter,
+    ops: Sequence[Operation],
+    length: Dim,
+    outer: Sequence[SSAValue],
+    elements: Callable[[Sequence[SSAValue]], Sequence[SSAValue]],
+) -> list[SSAValue]:
+    """What several reductions make of a row of `length` elements, in one pass over it; `elements` has one for each
+    at an index, the row's behind the `outer` ones. The order is that of any sum among them: others have none."""
+    if length == 1:
+        results = elements((*outer, at.index(0)))
+    else:
+        folds = [_fold_of(op) for op in ops]
+        whole = Fold(tuple(part for fold in folds for part in fold.parts))
+
+        def step(index: SSAValue, lane: Parts) -> Parts:
+            found = zip(folds, elements((*outer, index)), strict=True)
+            entered = tuple(part for fold, element in found for part in fold.enter(at, element))
+            return whole.combine(at, lane, entered)
+
+        blocked = any(map(_is_blocked, ops))
+        parts = iter(reduce_axis(at, length, whole, step, blocked=blocked, abreast=not outer))
+        results = [fold.leave(at, tuple(islice(parts, len(fold.parts)))) for fold in folds]
+    return [_finished(at, op, result) for op, result in zip(ops, results, strict=True)]
+
+
+def _fold_of(op: Operation) -> Fold:
+    return FOLDS[op.name][buffer_element_type(tensor_of(op.operands[0]).get_element_type())]
+
+
+def _is_blocked(op: Operation) -> bool:
+    """Whether the order of a reduction is the contract's: sums and products of floats."""
+    element = tensor_of(op.operands[0]).get_element_type()
+    return is_float(element) and op.name in ("tssa.sum", "tssa.prod")
+
+
+def _finished(at: Emitter, op: Operation, result: SSAValue) -> SSAValue:
+    return plus_zero(at, result) if _is_blocked(op) and op.name == "tssa.sum" else result
 
 
 def plus_zero(at: Emitter, sum: SSAValue) -> SSAValue:
@@ -205,7 +242,7 @@ def lower_dot(at: Emitter, group: GroupOp, op: Operation) -> None:
 
         length = shape_of(op.operands[1])[0]
         fold, blocked = FOLDS["tssa.sum"][element], is_float(element)
-        sum = reduce_axis(at, length, fold, step, blocked=blocked)
+        sum = fold.leave(at, reduce_axis(at, length, fold, step, blocked=blocked))
         if blocked:
             sum = plus_zero(at, sum)
         body.define(op.results[0], outer, sum)
@@ -242,16 +279,14 @@ def reduce_axis(
     blocked: bool,
     add: Add | None = None,
     abreast: bool = False,
-) -> SSAValue:
-    """Combine `length` elements; sums and products of floats are `blocked`. `add` says how the elements of
+) -> Parts:
+    """An accumulator of `length` elements; sums and products of floats are `blocked`. `add` says how the elements of
     a block are visited: chunk by chunk if they lie next to each other, as by default. `abreast`: this is the
     only row, so that several blocks are visited at a time, also where the order is free."""
     lanes = Lanes(Cells.on_stack(at, fold, LANES), step)
     if not (blocked or abreast) or (isinstance(length, int) and length <= BLOCK):
-        parts = _reduce_block(at, 0, length, lanes, add or _add_chunks)
-    else:
-        parts = _reduce_blocks(at, length, lanes, add or _add_chunks, abreast=abreast)
-    return fold.leave(at, parts)
+        return _reduce_block(at, 0, length, lanes, add or _add_chunks)
+    return _reduce_blocks(at, length, lanes, add or _add_chunks, abreast=abreast)
 
 
 def _value(at: Emitter, index: Bound) -> SSAValue:

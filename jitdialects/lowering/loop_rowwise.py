@@ -30,7 +30,7 @@ from jitdialects.dialects.tssa import GroupOp
 from jitdialects.dialects.tssa_types import shape_of
 from jitdialects.lowering.emitter import Emitter, collapse, memref_of
 from jitdialects.lowering.loop_elementwise import Body, load_element, over, store_element
-from jitdialects.lowering.loop_reduction import reduce_row
+from jitdialects.lowering.loop_reduction import reduce_together
 
 Indices = tuple[SSAValue, ...]
 
@@ -164,10 +164,10 @@ class _Rows:
 
     def _sweep(self, outer: Indices, sweep: Sweep) -> None:
         """One pass over the row."""
-        if sweep.reduction is None:
-            self._write(outer, sweep)
+        if sweep.reductions:
+            self._reduce(outer, sweep)
         else:
-            self._reduce(outer, sweep, sweep.reduction)
+            self._write(outer, sweep)
         self.body.kept.update({v: self.outs[k] for v, k in sweep.stores.items()})
 
     def _store(self, sweep: Sweep, indices: Indices) -> None:
@@ -176,18 +176,22 @@ class _Rows:
             element = self.body.element(value, indices)
             store_element(self.at, element, *self.body.place(value, self.outs[number], indices))
 
-    def _reduce(self, outer: Indices, sweep: Sweep, op: Operation) -> None:
-        (operand,) = op.operands
+    def _reduce(self, outer: Indices, sweep: Sweep) -> None:
+        ops = sweep.reductions
 
-        def element(indices: Sequence[SSAValue]) -> SSAValue:
-            value = self.body.element(operand, tuple(indices))
+        def elements(indices: Sequence[SSAValue]) -> list[SSAValue]:
+            values = [self.body.element(op.operands[0], tuple(indices)) for op in ops]
             self._store(sweep, tuple(indices))
-            return self.at.emit(arith.ExtUIOp, (value,), i8) if value.type == i1 else value
+            return [
+                self.at.emit(arith.ExtUIOp, (value,), i8) if value.type == i1 else value
+                for value in values
+            ]
 
-        result = reduce_row(self.at, op, self.length, outer, element)
-        if result.type == i8:
-            result = self.at.compare("ne", result, self.at.constant(i8, 0))
-        self.body.define(op.results[0], outer, result)
+        results = reduce_together(self.at, ops, self.length, outer, elements)
+        for op, result in zip(ops, results, strict=True):
+            if result.type == i8:
+                result = self.at.compare("ne", result, self.at.constant(i8, 0))
+            self.body.define(op.results[0], outer, result)
 
     def _write(self, outer: Indices, sweep: Sweep) -> None:
         """The last sweep: results that there are for each element."""

@@ -262,3 +262,27 @@ def test_a_gate_around_products_computes_its_value_on_both_sides(
         ]
         assert_computed_again(monkeypatch, types, 2, body)
         for_all(calls, types, body)
+
+
+@pytest.mark.parametrize("types", ["f32[k,n]", "f64[k,n]:strided", "i64[k,n]", "f32[n]"])
+def test_reductions_in_one_sweep_have_the_bits_of_each_alone(types: str) -> None:
+    """NaN and infinities, rows of one element, of less than a lane each, and of several blocks."""
+
+    def body(main: FunctionBuilder) -> None:
+        (x,) = main.parameters
+        total, top = main.apply("sum", x, axis=-1), main.apply("max", x, axis=-1, keepdims=True)
+        squares = main.apply("sum", main.apply("multiply", x, x), axis=-1, keepdims=True)
+        centred = main.apply("sum", main.apply("subtract", x, top), axis=-1)
+        main.returns(total, top, squares, main.apply("min", x, axis=-1), centred)
+
+    calls: list[Sequence[object]] = []
+    for n in (1, 70, 9000):
+        x = RNG.integers(-9, 9, (3, n)) if "i64" in types else normal(3, n) * F32(3)
+        if "f" in types and n > 2:
+            x[1, n // 2], x[2, 0] = np.nan, -np.inf
+        if "f64" in types:
+            x = np.repeat(x.astype(np.float64), 2, axis=1)[:, ::2]
+        calls += [[x[k]] for k in range(3)] if types == "f32[n]" else [[x]]
+    if "strided" in types:
+        calls = calls[1:]
+    for_all(calls, types, body)

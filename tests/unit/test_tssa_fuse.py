@@ -23,7 +23,7 @@ from jitdialects.analysis.fusion_recompute import Recomputation
 from jitdialects.analysis.machine import CORES, STEPS
 from jitdialects.analysis.register_pressure import PressureJudge, pressure_of
 from jitdialects.analysis.roofline import ProfitJudge, bytes_of
-from jitdialects.analysis.row_stages import recomputed, stages_of_candidate
+from jitdialects.analysis.row_stages import RowStages, recomputed, stages_of_candidate
 from jitdialects.dialects.context import make_context
 from jitdialects.passes.tssa_fuse import TssaFusePass
 
@@ -127,11 +127,7 @@ def test_softmax_keeps_the_exponentials_where_the_quotients_will_be() -> None:
     rows = group(graph, 0, 3, 4, 5, 8)
     assert rows.kind is Kind.ROWS
     stages = stages_of_candidate(rows)
-    assert [s.reduction.name if s.reduction else None for s in stages.sweeps] == [
-        "tssa.max",
-        "tssa.sum",
-        None,
-    ]
+    assert reductions_of(stages) == [["tssa.max"], ["tssa.sum"], []]
     exponential = graph.ops[4].results[0]
     assert stages.kept == {exponential: 0}
     assert exponential in stages.sweeps[1].stores and exponential in stages.sweeps[2].loads
@@ -142,7 +138,7 @@ def test_softmax_keeps_the_exponentials_where_the_quotients_will_be() -> None:
 def test_dear_elements_without_a_place_are_computed_again() -> None:
     body = f"""
     %t = tssa.tanh %x : ({M}) -> {M}
-    %a = tssa.sum %t {{axes = array<i64: 1>}} : ({M}) -> {R}
+    %a = tssa.min %t {{axes = array<i64: 1>}} : ({M}) -> {R}
     %b = tssa.max %t {{axes = array<i64: 1>}} : ({M}) -> {R}"""
     graph = graph_of(parse(body, M, "%a, %b", f"{R}, {R}"))
     left, right = group(graph, 0, 1), group(graph, 2)
@@ -151,6 +147,46 @@ def test_dear_elements_without_a_place_are_computed_again() -> None:
     assert [op.name for op in recomputed(both)] == ["tssa.tanh"]
     why = ProfitJudge(CORE).why_no_profit(left, right, both)
     assert why is not None and "done again" in why
+
+
+def reductions_of(stages: RowStages) -> list[list[str]]:
+    """The names of the reductions of each sweep."""
+    return [[op.name for op in sweep.reductions] for sweep in stages.sweeps]
+
+
+def test_reductions_that_do_not_depend_on_each_other_share_a_sweep() -> None:
+    body = f"""
+    %t = tssa.tanh %x : ({M}) -> {M}
+    %a = tssa.sum %t {{axes = array<i64: 1>}} : ({M}) -> {R}
+    %b = tssa.max %t {{axes = array<i64: 1>}} : ({M}) -> {R}"""
+    rows = group(graph_of(parse(body, M, "%a, %b", f"{R}, {R}")), 0, 1, 2)
+    assert reductions_of(stages_of_candidate(rows)) == [["tssa.sum", "tssa.max"]]
+    assert not recomputed(rows)
+
+
+def test_accumulators_that_no_registers_are_left_for_take_another_sweep() -> None:
+    names = ("max", "min", "sum", "prod", "sum", "sum")
+    lines = [
+        f"%r{k} = tssa.{name} %x {{axes = array<i64: 1>}} : ({M}) -> {R}"
+        for k, name in enumerate(names)
+    ]
+    body = "\n".join(lines)
+    graph = graph_of(parse(body, M, ", ".join(f"%r{k}" for k in range(6)), ", ".join([R] * 6)))
+    assert reductions_of(stages_of_candidate(group(graph, *range(6)))) == [
+        ["tssa.max"],  # two numbers for a lane, and the minimum takes two
+        ["tssa.min", "tssa.sum"],
+        ["tssa.prod", "tssa.sum", "tssa.sum"],
+    ]
+
+
+def test_reductions_of_different_types_take_a_sweep_each() -> None:
+    body = f"""
+    %w = tssa.cast %x : ({M}) -> tensor<4x8xi32>
+    %a = tssa.sum %x {{axes = array<i64: 1>}} : ({M}) -> {R}
+    %b = tssa.max %w {{axes = array<i64: 1>}} : (tensor<4x8xi32>) -> tensor<4xi32>"""
+    graph = graph_of(parse(body, M, "%a, %b", f"{R}, tensor<4xi32>"))
+    stages = stages_of_candidate(group(graph, 0, 1, 2))
+    assert reductions_of(stages) == [["tssa.sum"], ["tssa.max"]]
 
 
 def test_refusals_are_remarks_that_name_function_and_operations() -> None:

@@ -1,10 +1,23 @@
 // RUN: jit-opt %s -p tssa-fuse | filecheck %s
 
-// Each reads %x once: nothing is saved by reading 4 MB twice in one group instead of in two.
+// A minimum and a maximum have no room in one sweep: nothing is saved by reading 40 MB twice in one group instead of
+// in two.
 // CHECK-LABEL: func.func @do_not_fuse_reductions_of_a_row_that_no_cache_holds
 // CHECK-COUNT-2: tssa.group
 // CHECK:         func.return
 func.func @do_not_fuse_reductions_of_a_row_that_no_cache_holds(
+    %x: tensor<10000000xf32>) -> (tensor<f32>, tensor<f32>) {
+  %a = tssa.min %x {axes = array<i64: 0>} : (tensor<10000000xf32>) -> tensor<f32>
+  %b = tssa.max %x {axes = array<i64: 0>} : (tensor<10000000xf32>) -> tensor<f32>
+  func.return %a, %b : tensor<f32>, tensor<f32>
+}
+
+// A sum and a maximum read %x in one sweep.
+// CHECK-LABEL: func.func @a_sum_and_a_maximum_share_a_row_that_no_cache_holds
+// CHECK-COUNT-1: tssa.group
+// CHECK-NOT:     tssa.group
+// CHECK:         func.return
+func.func @a_sum_and_a_maximum_share_a_row_that_no_cache_holds(
     %x: tensor<10000000xf32>) -> (tensor<f32>, tensor<f32>) {
   %a = tssa.sum %x {axes = array<i64: 0>} : (tensor<10000000xf32>) -> tensor<f32>
   %b = tssa.max %x {axes = array<i64: 0>} : (tensor<10000000xf32>) -> tensor<f32>
@@ -23,13 +36,26 @@ func.func @reductions_of_short_rows_share_them(
   func.return %a, %b : tensor<4xf32>, tensor<4xf32>
 }
 
-// Two sums need tanh, and there is no result in whose place it could be kept: it would be computed twice.
+// Two sweeps need tanh, and there is no result in whose place it could be kept: it would be computed twice.
 // CHECK-LABEL: func.func @do_not_compute_dear_elements_again_for_a_second_sweep
 // CHECK:         tssa.tanh
 // CHECK:         tssa.yield
 // CHECK-NOT:     tssa.tanh
 // CHECK:         func.return
 func.func @do_not_compute_dear_elements_again_for_a_second_sweep(
+    %x: tensor<4x100xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
+  %t = tssa.tanh %x : (tensor<4x100xf32>) -> tensor<4x100xf32>
+  %a = tssa.min %t {axes = array<i64: 1>} : (tensor<4x100xf32>) -> tensor<4xf32>
+  %b = tssa.max %t {axes = array<i64: 1>} : (tensor<4x100xf32>) -> tensor<4xf32>
+  func.return %a, %b : tensor<4xf32>, tensor<4xf32>
+}
+
+// One sweep has both, and computes tanh once.
+// CHECK-LABEL: func.func @dear_elements_are_computed_once_in_one_sweep
+// CHECK-COUNT-1: tssa.group
+// CHECK-NOT:     tssa.group
+// CHECK:         func.return
+func.func @dear_elements_are_computed_once_in_one_sweep(
     %x: tensor<4x100xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
   %t = tssa.tanh %x : (tensor<4x100xf32>) -> tensor<4x100xf32>
   %a = tssa.sum %t {axes = array<i64: 1>} : (tensor<4x100xf32>) -> tensor<4xf32>
