@@ -280,6 +280,10 @@ class Jitted(StubCallable, Generic[P, R]):
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         if active_tracer() is not None:
             return self.__wrapped__(*args, **kwargs)  # inside a capture: becomes part of it
+        if not kwargs and any(isinstance(a, np.generic) for a in args):
+            # scalars of NumPy are arrays of rank 0, which stubs know
+            arrays = [np.asarray(cast(object, a)) if isinstance(a, np.generic) else a for a in args]
+            return cast("Callable[..., R]", self)(*arrays)
         values, names = self._ordered(args, kwargs)
         lifted = Array in map(type, values)
         if lifted:

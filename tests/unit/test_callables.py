@@ -840,3 +840,14 @@ assert (r == 2).all() and jd.stats()["cache_hits"] >= 2
 def test_an_object_without_stubs_is_called_by_its_class() -> None:
     assert (jd.jit(lambda x: x + 1)(ramp(3)) == ramp(3) + 1).all()
     assert ctypes.c_int64.from_address(id(jd.jit(lambda x: x)) + objects.HEAD).value == 0
+
+
+def test_scalars_of_numpy_enter_stubs_as_arrays_of_rank_0() -> None:
+    f = jd.jit(lambda x, s: x / s)
+    x = ramp(8)
+    for _ in range(40):
+        f(x, np.float32(3))
+        f.wait()
+    got = expect_served(f, x, np.float32(5))
+    assert got.tobytes() == (x / np.float32(5)).tobytes()
+    assert f(x, np.float64(3)).dtype == np.float64
