@@ -480,6 +480,8 @@ class Jitted(StubCallable, Generic[P, R]):
             inspect.signature(self.__wrapped__).bind(*args, **kwargs)
         except TypeError as error:
             raise ArgumentError(f"{self.__name__}: {error}; check the call") from None
+        except ValueError:  # of functions in C, which check it themselves
+            pass
 
     @property
     def program(self) -> Program:

@@ -75,7 +75,11 @@ def argument_names(function: Callable[..., object], structure: Structure) -> lis
     `params['w']`, `rest[0]`."""
     args, kwargs = cast(tuple[Structure, Structure], structure[1])
     positional: list[str] = []
-    for parameter in inspect.signature(function).parameters.values():
+    try:
+        parameters = inspect.signature(function).parameters
+    except ValueError:  # of functions in C
+        parameters = {"*": inspect.Parameter("arguments", inspect.Parameter.VAR_POSITIONAL)}
+    for parameter in parameters.values():
         if parameter.kind == parameter.VAR_POSITIONAL:
             given = len(cast(tuple[Structure, ...], args[1])) - len(positional)
             positional += [f"{parameter.name}[{k}]" for k in range(given)]

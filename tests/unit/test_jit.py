@@ -361,6 +361,15 @@ def test_a_failing_call_leaves_the_function_usable() -> None:
     assert g(x, -1) == x[-1] and signatures(g) == 1
 
 
+def test_functions_in_c_without_a_signature() -> None:
+    x = np.ones(3)
+    assert (jd.jit(dict)(a=x, b=2.0)["a"] == x).all()
+    with pytest.raises(jd.TraceError, match="max: int.. needs the elements of an array"):
+        jd.jit(max)(x)
+    with pytest.raises(jd.DTypeError, match="dict: dtype float16 is not supported"):
+        jd.jit(dict)(a=x.astype(np.float16))
+
+
 @pytest.mark.parametrize(
     "option", [{"numerics": "fast"}, {"shapes": "some"}, {"target": "cuda"}], ids=str
 )
