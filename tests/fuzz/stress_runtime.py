@@ -415,9 +415,8 @@ class Chaos:
         shutil.rmtree(self.run.folder / "kernels", ignore_errors=True)
 
     def cut_files(self) -> None:
-        for path in self.choose.sample(
-            found := list(self.run.folder.rglob("*.jdk")), len(found) // 2
-        ):
+        found = list(self.run.folder.rglob("*.jdk"))
+        for path in self.choose.sample(found, len(found) // 2):
             with contextlib.suppress(OSError):
                 # never in place: code in use is mapped from these files, as from any shared library
                 damaged = path.with_suffix(".damaged")
@@ -445,6 +444,27 @@ class Chaos:
 
     def coarse_pool(self) -> None:
         jd.config.pool_classes = self.choose.choice(("fine", "coarse"))
+
+    def engine(self) -> None:
+        jd.config.engine = self.choose.choice(("auto", "file", "memory", "mapped"))
+
+    def record_pool(self) -> None:
+        jd.config.pool_trace = self.choose.choice((None, self.run.folder / "pool.trace"))
+
+    def record_calls(self) -> None:
+        """Of machines that are made from now on."""
+        jd.config.policy_trace = self.choose.choice((None, self.run.folder / "calls.trace"))
+
+    def dump(self) -> None:
+        jd.config.dump = self.choose.choice((None, None, self.run.folder / "dump"))
+
+    def limit_pool(self) -> None:
+        jd.config.pool_limit = self.choose.choice((None, 1 << 28))
+
+    def share(self) -> None:
+        shared = f"file://{self.run.folder}/shared"
+        jd.config.shared_cache_secret = "the same everywhere"
+        jd.config.shared_cache = self.choose.choice((None, shared))
 
     def small_pool(self) -> None:
         """A machine whose pool has too little: it refuses or is right."""

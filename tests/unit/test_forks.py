@@ -17,6 +17,7 @@ import jitdialects.numpy as jnp
 from jitdialects.frontends import control
 from jitdialects.frontends.recorder import lazy_recorder
 from jitdialects.runtime import function_code
+from jitdialects.runtime.callables import environment
 from jitdialects.runtime.compile_server import CompileServer
 from jitdialects.runtime.function_code import FunctionCode
 from jitdialects.runtime.once import once
@@ -72,6 +73,33 @@ def test_a_child_calls_functions_that_other_threads_were_calling() -> None:
 
     with held_elsewhere(f._lock, control._lock, jd.profiler._lock):
         assert succeeds_in_a_child(check)
+
+
+def test_calls_in_flight_stay_with_the_parent(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another thread was computing, with temporaries: in the child these are free, and the code can go."""
+    monkeypatch.setattr(jd.config, "threshold", 2)
+    f, x = jd.jit(lambda x: (x @ x) @ x), np.ones((20, 20), np.float32)
+    for _ in range(20):
+        f(x)
+        f.wait()
+    (stub,) = f._stubs.values()
+    flying, calls = stub.layout.IN_FLIGHT, stub.layout.CALLS
+    assert stub.words[calls] > 0
+
+    def check() -> bool:
+        before = stub.words[calls]
+        f(x)
+        served = stub.words[calls] == before + 1
+        jd.clear_cache()
+        return served and stub.kernel is None
+
+    environment().set("arena_busy", 1)
+    stub.words[flying] += 1
+    try:
+        assert succeeds_in_a_child(check)
+    finally:
+        environment().set("arena_busy", 0)
+        stub.words[flying] -= 1
 
 
 def test_a_child_has_the_arrays_that_another_thread_was_computing(
