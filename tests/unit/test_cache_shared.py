@@ -16,6 +16,7 @@ import fsspec
 import numpy as np
 import pytest
 from cache_helpers import call, compiled, key_of, plus
+from quiet import quiet
 from redis_files import redis_server
 
 from jitdialects.config import config
@@ -208,14 +209,19 @@ def test_storage_that_hangs_is_left_alone(folder: Path, monkeypatch) -> None:
     monkeypatch.setattr(shared_module, "SECONDS", 0.05)
     key, cache, stuck = share(1), machine(), threading.Event()
     system, _ = fsspec.core.url_to_fs(config.shared_cache)
-    monkeypatch.setattr(type(system), "ls", lambda *a, **k: stuck.wait(5))
-    started = time.monotonic()
+    asked: list[object] = []
+
+    def hangs(*arguments: object, **options: object) -> None:
+        asked.append(arguments)
+        stuck.wait(600)
+
+    monkeypatch.setattr(type(system), "ls", hangs)
     with pytest.warns(RuntimeWarning, match=r"not used for 30 s: it did not answer within 0.05 s"):
         assert not cache.fetch(key)
     for _ in range(50):
         assert not cache.fetch(key)
     stuck.set()
-    assert time.monotonic() - started < 2 and counts(cache)["unreachable"] == 1
+    assert len(asked) == 1 and counts(cache)["unreachable"] == 1
 
 
 @pytest.mark.parametrize(
@@ -234,8 +240,7 @@ def test_storage_that_cannot_be_used_is_said_once(url: str, said: str, monkeypat
     cache, key = machine(), key_of(plus(1))
     with pytest.warns(RuntimeWarning, match=said) as caught:
         cache.share(key, data, CompileReply.decode(data))
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
+    with quiet():
         assert not cache.fetch(key)
     assert len(caught) == 1 and "hidden" not in str(caught[0].message)
 
@@ -245,9 +250,9 @@ def test_the_pause_grows_and_ends(folder: Path, monkeypatch) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for seconds in (30, 60, 120, 240, 480, 600, 600):
-            now = time.monotonic()
+            before = time.monotonic()
             level._give_up("unreachable", "a test")
-            assert level._paused_until == pytest.approx(now + seconds, abs=1)
+            assert before + seconds <= level._paused_until <= time.monotonic() + seconds
             assert not level.is_on
     level._paused_until = 0.0
     assert level.is_on and level._within(lambda: 1) == 1
@@ -264,7 +269,8 @@ def test_a_folder_is_written_to_by_renaming(folder: Path, monkeypatch) -> None:
     seen: list[bool] = []
 
     def replace_(old: str, new: str) -> None:
-        seen.append(Path(old).parent == Path(new).parent and not Path(new).exists())
+        if str(new).endswith(".jdk"):  # not what is noted of the compiler on the way
+            seen.append(Path(old).parent == Path(new).parent and not Path(new).exists())
         real(old, new)
 
     real = os.replace
