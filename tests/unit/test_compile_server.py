@@ -218,6 +218,19 @@ def test_servers_that_end_in_a_row_are_started_later_and_later_and_then_no_more(
         server(request("abs"))
 
 
+def test_a_server_that_ends_before_it_is_told_anything_has_ended_like_any_other(
+    server: CompileServer, play: Play, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(to: object, message: bytes) -> None:
+        raise BrokenPipeError
+
+    monkeypatch.setattr(compile_server, "_send", broken)
+    play("raise SystemExit(3)")
+    with pytest.raises(CompileError, match="exit status 3"):
+        server(request())
+    assert (server.starts, server.deaths, server.is_apart) == (2, 2, True)
+
+
 def test_no_descriptor_and_no_process_is_left_behind(server: CompileServer, play: Play) -> None:
     """benchmarks/runtime/server.py does it 200 times with the real one."""
     play(ECHO)
