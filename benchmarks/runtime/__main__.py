@@ -35,7 +35,9 @@ def topics() -> dict[str, str]:
 def measured(topic: str) -> list[Row]:
     """The rows of one topic, measured in a fresh process."""
     command = [sys.executable, "-m", "benchmarks.runtime", "--rows-of", topic]
-    environment = os.environ | {"JITDIALECTS_DISK_CAP": "0"}  # nothing is found that an earlier run made
+    environment = os.environ | {
+        "JITDIALECTS_DISK_CAP": "0"
+    }  # nothing is found that an earlier run made
     result = subprocess.run(
         command, check=True, capture_output=True, text=True, cwd=ROOT, env=environment
     )
@@ -54,8 +56,8 @@ def page(sections: dict[str, str]) -> str:
     machine = f"{facts['cpu']}, {facts['cores']} cores, Python {facts['python']}, load {facts['load']:.1f}"
     parts = [
         "# Measurements of the runtime",
-        f"Written by `python -m benchmarks.runtime` on {facts['date']}: {machine}. Medians; what is compared was "
-        "measured in the same run.",
+        f"Written by `python -m benchmarks.runtime` on {facts['date']}: {machine}.\n"
+        + "Medians; what is compared was measured in the same run.",
         *(f"## {title}\n\n{text}" for title, text in sections.items()),
     ]
     return "\n\n".join(parts) + "\n"

@@ -52,13 +52,16 @@ seconds, cpu = time.perf_counter() - started, time.thread_time() - cpu
 stats = jd.stats()
 print(seconds * 1e3, stats["compiles"], stats["cache_hits"], cpu * 1e3)
 """
-MAKE = WARM + """
+MAKE = (
+    WARM
+    + """
 import sys
 if not stats["cache_hits"]:
     jd.config.threshold = 1
     for _ in range(3): f(x, y)
     f.wait()
 """
+)
 WRITER = """
 import sys
 from pathlib import Path
@@ -123,7 +126,10 @@ def resident() -> float:
 
 def run(script: str, folder: Path) -> list[float]:
     """The numbers that a fresh process prints."""
-    environment = os.environ | {"JITDIALECTS_CACHE_DIR": str(folder), "JITDIALECTS_DISK_CAP": "1GiB"}
+    environment = os.environ | {
+        "JITDIALECTS_CACHE_DIR": str(folder),
+        "JITDIALECTS_DISK_CAP": "1GiB",
+    }
     done = subprocess.run(
         [sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True
     )
@@ -149,7 +155,13 @@ def warm_starts(folder: Path) -> list[Row]:
             f"{cpu:.2f} (the rest is other processes); capture included"
         )
         rows.append(
-            Row(f"first compiled call, warm disk: {name}", statistics.median(times), "ms", "<= 5", note)
+            Row(
+                f"first compiled call, warm disk: {name}",
+                statistics.median(times),
+                "ms",
+                "<= 5",
+                note,
+            )
         )
         rows.append(Row("compiles in these processes", compiles, "", "0"))
     return rows
@@ -166,7 +178,9 @@ def reload(folder: Path) -> list[Row]:
         assert cache.recall(key)
         seconds.append(time.perf_counter() - started)
     note = "read, verified, loaded, its call path generated; median of 200"
-    return [Row("reload of a kernel from disk", statistics.median(seconds) * 1e3, "ms", "<= 2", note)]
+    return [
+        Row("reload of a kernel from disk", statistics.median(seconds) * 1e3, "ms", "<= 2", note)
+    ]
 
 
 def memory() -> list[Row]:
@@ -194,7 +208,13 @@ def memory() -> list[Row]:
         "template under as many names and digests: each is a file, a library and a kernel of its own"
     )
     return [
-        Row(f"growth over {KERNELS} kernels, cap {CODE_CAP >> 20} MiB", 100 * (most / after - 1), "%", "<= 10", note),
+        Row(
+            f"growth over {KERNELS} kernels, cap {CODE_CAP >> 20} MiB",
+            100 * (most / after - 1),
+            "%",
+            "<= 10",
+            note,
+        ),
         Row("resident when the cache is cleared", left, "MB", "", f"from {most:.0f} MB"),
     ]
 
@@ -245,7 +265,9 @@ def hostile(folder: Path) -> list[Row]:
             if kind == 0:
                 bad = whole[: choose.randrange(len(whole))]
             elif kind == 1:
-                at = choose.randrange(len(whole) - 32)  # the last 32 are a signature, of shared ones
+                at = choose.randrange(
+                    len(whole) - 32
+                )  # the last 32 are a signature, of shared ones
                 bad = whole[:at] + bytes([whole[at] ^ choose.randrange(1, 256)]) + whole[at + 1 :]
             elif kind == 2:  # whole, but of another program
                 bad = encode(key_of(other), key.features, frame, reply.library)
@@ -255,10 +277,11 @@ def hostile(folder: Path) -> list[Row]:
             path.chmod(0o600)
             try:
                 accepted += len(fresh().recall(key))
-            except Exception:
+            except Exception:  # noqa: BLE001 (errors are what is counted)
                 errors += 1
-    note = f"a quarter each: cut off, one byte changed, of another program, noise; {errors} exceptions; " + (
-        f"{(time.perf_counter() - started) / HOSTILE * 1e6:.0f} us each"
+    note = (
+        f"a quarter each: cut off, one byte changed, of another program, noise; {errors} exceptions; "
+        + (f"{(time.perf_counter() - started) / HOSTILE * 1e6:.0f} us each")
     )
     return [Row(f"accepted of {HOSTILE} hostile entries", accepted + errors, "", "0", note)]
 

@@ -60,14 +60,24 @@ def _switch(branches: int) -> Program:
     lines = [f"  switch %0 [{targets}, default: ^b0]"]
     for k in range(branches):
         name = ("multiply", "add", "subtract")[k % 3]
-        lines += [f"^b{k}:", f"  %2 = {name} %1, %1", f"  %3 = {('exp', 'abs')[k % 2]} %2", "  br ^end"]
+        lines += [
+            f"^b{k}:",
+            f"  %2 = {name} %1, %1",
+            f"  %3 = {('exp', 'abs')[k % 2]} %2",
+            "  br ^end",
+        ]
     return _program([*lines, "^end:", "  return %3"])
 
 
 def _independent(statements: int) -> Program:
     """Statements that read nothing of each other, and a sum of all (inducer/loopy#178)."""
-    lines = [f"  %{k + 2} = {('multiply', 'exp')[k % 2]} %0{(', %1', '')[k % 2]}" for k in range(statements)]
-    sums = [f"  %{statements + k + 2} = add %{statements + k + 1}, %{k + 2}" for k in range(statements)]
+    lines = [
+        f"  %{k + 2} = {('multiply', 'exp')[k % 2]} %0{(', %1', '')[k % 2]}"
+        for k in range(statements)
+    ]
+    sums = [
+        f"  %{statements + k + 2} = add %{statements + k + 1}, %{k + 2}" for k in range(statements)
+    ]
     return _program([*lines, *sums, f"  return %{2 * statements + 1}"])
 
 
@@ -99,8 +109,14 @@ def _budget() -> list[Row]:
     try:
         lower_program(_straight(8000), SIGNATURE, LEVEL, seconds=1.0)
     except CompileError:
-        return [Row("8,000 operators with a budget of 1 s", time.process_time() - started, "s", "<= 1.5")]
-    return [Row("8,000 operators within a budget of 1 s", time.process_time() - started, "s", "<= 1")]
+        return [
+            Row(
+                "8,000 operators with a budget of 1 s", time.process_time() - started, "s", "<= 1.5"
+            )
+        ]
+    return [
+        Row("8,000 operators within a budget of 1 s", time.process_time() - started, "s", "<= 1")
+    ]
 
 
 if __name__ == "__main__":

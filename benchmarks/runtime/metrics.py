@@ -134,7 +134,9 @@ def measure() -> list[Row]:
     counters = Indicators()
     counting = nanoseconds(lambda: counters.add_run(time.monotonic(), 1e-6), 0.2)
     empty = nanoseconds(lambda: None, 0.2)
-    interpreted_off = next(row.value for row in rows if row.name == "the same, interpreted, no server")
+    interpreted_off = next(
+        row.value for row in rows if row.name == "the same, interpreted, no server"
+    )
     rows += [
         Row(
             "counting a call that goes through Python",
@@ -150,7 +152,5 @@ def measure() -> list[Row]:
     for function in kept:
         for n in range(1, 6):
             function(np.ones(n, np.float32))
-    rows.append(
-        Row("one snapshot with 200 functions more", milliseconds(snapshot), "ms", "<= 50")
-    )
+    rows.append(Row("one snapshot with 200 functions more", milliseconds(snapshot), "ms", "<= 50"))
     return rows

@@ -147,11 +147,15 @@ def _engines() -> list[Row]:
 
 def _fresh(scenario: str, folder: str, **environment: str) -> Figures:
     """The figures of a scenario of this module in a process of its own."""
-    script = f"import json; from benchmarks.runtime import server; print(json.dumps(server.{scenario}))"
+    script = (
+        f"import json; from benchmarks.runtime import server; print(json.dumps(server.{scenario}))"
+    )
     result = subprocess.run(
         [sys.executable, "-c", script],
         cwd=ROOT,
-        env=os.environ | {"JITDIALECTS_CACHE_DIR": folder, "JITDIALECTS_DISK_CAP": "0"} | environment,
+        env=os.environ
+        | {"JITDIALECTS_CACHE_DIR": folder, "JITDIALECTS_DISK_CAP": "0"}
+        | environment,
         check=True,
         capture_output=True,
         text=True,
@@ -233,7 +237,10 @@ def small_calls(compiling: bool, seconds: float = 3.0) -> Figures:
     for _ in range(40):
         f(x, x)
     f.wait()
-    text = "\n".join(f"  %{k + 1} = {('tanh', 'exp', 'add')[k % 3]} %{k}{', %0' * (k % 3 == 2)}" for k in range(30))
+    text = "\n".join(
+        f"  %{k + 1} = {('tanh', 'exp', 'add')[k % 3]} %{k}{', %0' * (k % 3 == 2)}"
+        for k in range(30)
+    )
     program = jd.Program.from_text(f"func @main(%0) -> 1 {{\n^entry:\n{text}\n  return %30\n}}")
     vm = VM(program, jd.Policy(threshold=1, shapes="exact"))
     for size in range(1, 400 * compiling):
@@ -251,7 +258,13 @@ def small_calls(compiling: bool, seconds: float = 3.0) -> Figures:
     found = np.array(times) / 1e3
     p50, p99, p999 = np.percentile(found, [50, 99, 99.9])
     done = default_service.compiles - before
-    return {"p50": p50, "p99": p99, "p999": p999, "worst": float(found.max()), "compiles": done / seconds}
+    return {
+        "p50": p50,
+        "p99": p99,
+        "p999": p999,
+        "worst": float(found.max()),
+        "compiles": done / seconds,
+    }
 
 
 def _beside() -> list[Row]:

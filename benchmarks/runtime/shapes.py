@@ -189,7 +189,13 @@ def padded() -> list[Row]:
         )
         rows += [
             Row(f"classifier, a batch of {n}: in general code", general, "us"),
-            Row(f"classifier, a batch of {n}: in code for 64", static, "us", "", f"{static / general:.2f}"),
+            Row(
+                f"classifier, a batch of {n}: in code for 64",
+                static,
+                "us",
+                "",
+                f"{static / general:.2f}",
+            ),
         ]
     return rows
 

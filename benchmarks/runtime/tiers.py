@@ -135,7 +135,13 @@ def decisions(name: str) -> list[Row]:
     return [
         Row(f"{title}: compiles", model.compiles, "", "", note),
         Row(f"{title}: compile share", 100 * rates["compile_share"], "%", "", SHORT),
-        Row(f"{title}: hit rate", 100 * rates["hit_rate"], "%", "", STARTING if model.compiles else ""),
+        Row(
+            f"{title}: hit rate",
+            100 * rates["hit_rate"],
+            "%",
+            "",
+            STARTING if model.compiles else "",
+        ),
         Row(f"{title}: time of calls", model.seconds * 1e3, "ms"),
         Row(
             f"{title}: compiling and calls together",
@@ -160,7 +166,13 @@ def measure() -> list[Row]:
         "3 products of 64 x 64": profiling_ratio(chain("matmul", 3), square, square),
     }
     rows = [
-        Row(f"profiling: {name}", value, "x without", "<= 1.02", "least of 300 rounds of 1 ms of either, in turn")
+        Row(
+            f"profiling: {name}",
+            value,
+            "x without",
+            "<= 1.02",
+            "least of 300 rounds of 1 ms of either, in turn",
+        )
         for name, value in ratios.items()
     ]
     compiling(chain("multiply", 1), x, x)  # the server starts
@@ -173,8 +185,12 @@ def measure() -> list[Row]:
     ):
         seconds, prior = compiling(program, argument, argument)
         errors.append(max(seconds / prior, prior / seconds))
-        rows.append(Row(f"compiling {name}", seconds * 1e3, "ms", "", f"prior: {prior * 1e3:.1f} ms"))
-    rows.append(Row("compile time / its prior, or the reverse: median", statistics.median(errors), "x"))
+        rows.append(
+            Row(f"compiling {name}", seconds * 1e3, "ms", "", f"prior: {prior * 1e3:.1f} ms")
+        )
+    rows.append(
+        Row("compile time / its prior, or the reverse: median", statistics.median(errors), "x")
+    )
     for name in TRACES:
         rows += decisions(name)
     return rows

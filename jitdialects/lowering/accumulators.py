@@ -62,9 +62,7 @@ class Fold:
 
     def combine(self, at: Emitter, left: Parts, right: Parts) -> Parts:
         """Two accumulators as one."""
-        return tuple(
-            part(at, a, b) for part, a, b in zip(self.parts, left, right, strict=True)
-        )
+        return tuple(part(at, a, b) for part, a, b in zip(self.parts, left, right, strict=True))
 
     def identities(self, at: Emitter) -> Parts:
         """An accumulator without elements."""

@@ -22,13 +22,13 @@ from functools import cache
 from xdsl.context import Context
 from xdsl.dialects import llvm
 from xdsl.dialects.builtin import (
-    BoolAttr,
-    UnitAttr,
     DYNAMIC_INDEX,
+    BoolAttr,
     DenseArrayBase,
     IntegerAttr,
     MemRefType,
     ModuleOp,
+    UnitAttr,
     VectorType,
     i1,
     i32,

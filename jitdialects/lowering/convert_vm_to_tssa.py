@@ -401,7 +401,9 @@ class _Emitter:
         plan = self._plan(step, whole)
         part, indices, properties = self._region(step, plan, whole)
         if part != whole or any(axis.step < 0 for axis in plan.axes):
-            value = self.emit(ExtractOp, [value, *indices], self.type(result.dtype, part), **properties)
+            value = self.emit(
+                ExtractOp, [value, *indices], self.type(result.dtype, part), **properties
+            )
         return self.reshaped(value, result.dtype, part, self.facts.resolve_shape(result.shape))
 
     def _setitem(self, step: Step, result: Fact) -> SSAValue:

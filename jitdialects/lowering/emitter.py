@@ -259,9 +259,7 @@ class Emitter:
         terms = [(self._atom_here(a, run_time), coefficient) for a, coefficient in size.terms]
         return self._sum(terms, size.constant, self.emit)
 
-    def _sum(
-        self, terms: Sequence[tuple[SSAValue, int]], constant: int, make: Make
-    ) -> SSAValue:
+    def _sum(self, terms: Sequence[tuple[SSAValue, int]], constant: int, make: Make) -> SSAValue:
         total: SSAValue | None = None
         for term, coefficient in terms:
             if coefficient != 1:

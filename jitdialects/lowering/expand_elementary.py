@@ -104,7 +104,8 @@ class _Constants:
         if known is None:
             op = new_operation(
                 arith.ConstantOp,
-                result_types=(type,), properties={"value": _attribute(type, number)}
+                result_types=(type,),
+                properties={"value": _attribute(type, number)},
             )
             first = self._entry.first_op
             assert first is not None

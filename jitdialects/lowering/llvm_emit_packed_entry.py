@@ -105,7 +105,9 @@ def _read(source: Source, slots: SSAValue) -> list[Operation]:
     if source.slot is None:
         return [
             new_operation(
-                llvm.ConstantOp, result_types=(i64,), properties={"value": integer_attr(source.number, i64)}
+                llvm.ConstantOp,
+                result_types=(i64,),
+                properties={"value": integer_attr(source.number, i64)},
             )
         ]
     at: dict[str, Attribute] = {

@@ -40,10 +40,10 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.utils.exceptions import PassFailedException
 from xdsl.utils.hints import isa
 
-from jitdialects.lowering.blocks import split_before
 from jitdialects.dialects.interned import i32_array, integer_attr
 from jitdialects.dialects.loop import ParallelOp
 from jitdialects.dialects.new_operation import new_operation
+from jitdialects.lowering.blocks import split_before
 from jitdialects.lowering.convert_func_to_llvm import ABI, call_properties
 from jitdialects.lowering.llvm_addresses import access_properties
 from jitdialects.lowering.llvm_conversion import PTR, as_vector, byte_width

@@ -144,7 +144,9 @@ def reduce_row(
         elements = [fold.enter(at, element(place)) for place in places]
         result = fold.leave(at, _fold_few(at, elements, fold))
     elif not behind or length == 1:
-        return reduce_together(at, [op], length, outer, lambda i: [element((*i[:axis], i[-1], *i[axis:-1]))])[0]
+        return reduce_together(
+            at, [op], length, outer, lambda i: [element((*i[:axis], i[-1], *i[axis:-1]))]
+        )[0]
     elif not _is_blocked(op):
         result = _reduce_in_order(at, length, fold, step)
     else:

@@ -50,7 +50,9 @@ class _RowBody(Body):
     rows: dict[SSAValue, SSAValue]
     """What is kept of this row, by itself."""
 
-    def place(self, tensor: SSAValue, buffer: SSAValue, indices: Indices) -> tuple[SSAValue, Indices]:
+    def place(
+        self, tensor: SSAValue, buffer: SSAValue, indices: Indices
+    ) -> tuple[SSAValue, Indices]:
         """Where an element is kept: in its row, or at `indices` of `buffer`."""
         row = self.rows.get(tensor)
         return (buffer, indices) if row is None else (row, indices[-1:])

@@ -34,10 +34,10 @@ from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 
-from jitdialects.lowering.blocks import split_before
 from jitdialects.dialects.interned import i32_array
 from jitdialects.dialects.new_operation import new_operation
 from jitdialects.dialects.upstream import CmpiOp
+from jitdialects.lowering.blocks import split_before
 
 STATUS = "jd.status"
 """Attribute of a return: what the packed entry gives instead of 0."""

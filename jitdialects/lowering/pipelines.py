@@ -259,8 +259,8 @@ def stage_text(facts: Facts, stage: str) -> str:
 def _collect(facts: Facts, name: str, done: ModulePass | None, module: ModuleOp) -> None:
     """Read from the module what is visible at this stage only."""
     from jitdialects.analysis.fusion_facts import count_operators
-    from jitdialects.passes.loop_schedule import LoopSchedulePass
     from jitdialects.passes.judging_pass import JudgingPass
+    from jitdialects.passes.loop_schedule import LoopSchedulePass
     from jitdialects.passes.tssa_fuse import TssaFusePass
 
     if name == "convert-vm-to-tssa":

@@ -19,6 +19,7 @@ from jitdialects.lowering.emitter import STRICT, WRAP, Emitter
 Rule = Callable[[Emitter, Sequence[SSAValue], Attribute], SSAValue]
 """(where to emit, operands, result type) -> result."""
 
+
 def bits_of(integer: Attribute) -> int:
     """The width of an integer type."""
     assert isinstance(integer, IntegerType)

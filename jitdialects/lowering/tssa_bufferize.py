@@ -164,9 +164,12 @@ def operands_to_copy(
         layout, shape = layout_of(outer, strided), shape_of(argument)
         assert layout is not None
         uses = [use for use in argument.uses if has_trait(use.operation, Contraction)]
-        if any(use.index == 1 for use in uses) and layout.strides[-1] != 1:
-            out.append(argument.index)
-        elif is_gone_over_as_one_axis(op, shape) and not layout.is_contiguous(shape):
+        if (
+            any(use.index == 1 for use in uses)
+            and layout.strides[-1] != 1
+            or is_gone_over_as_one_axis(op, shape)
+            and not layout.is_contiguous(shape)
+        ):
             out.append(argument.index)
     return out
 
@@ -408,9 +411,7 @@ class Bufferizer:
 
     def _rewrite_check(self, op: CheckBoundsOp) -> None:
         """One `cf.assert` that the values ascend from the lower to the upper bound."""
-        values = [
-            self.at.emit(arith.IndexCastOp, (self._scalar(v),), INDEX) for v in op.arguments
-        ]
+        values = [self.at.emit(arith.IndexCastOp, (self._scalar(v),), INDEX) for v in op.arguments]
         (lower,), (upper,) = op.lower.data, op.upper.data
         values = [self.at.size(lower), *values, self.at.size(upper)]
         ascends = [self.at.compare("sle", a, b) for a, b in pairwise(values)]

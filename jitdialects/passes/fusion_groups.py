@@ -90,7 +90,9 @@ class _Builder:
         """Append a group or a node."""
         if isinstance(unit, Candidate):
             self.graph.block.add_op(self._group(unit))
-        elif self.graph.nodes[unit].op.parent is None:  # else a copy that a group reads from outside
+        elif (
+            self.graph.nodes[unit].op.parent is None
+        ):  # else a copy that a group reads from outside
             self.graph.block.add_op(self.graph.nodes[unit].op)
 
     def finish(self) -> None:
@@ -142,7 +144,11 @@ class _Builder:
 
     def _outside(self, value: SSAValue) -> SSAValue:
         """The value as others see it; a copied operation that a group reads from outside is put here."""
-        if isinstance(value, OpResult) and value.op.parent is None and value.op in self.graph.copied:
+        if (
+            isinstance(value, OpResult)
+            and value.op.parent is None
+            and value.op in self.graph.copied
+        ):
             op = value.op
             op.operands = [self._outside(v) for v in self.reads[op]]
             self.graph.block.add_op(op)
@@ -157,4 +163,3 @@ def _copy(op: Operation, operands: Sequence[SSAValue]) -> Operation:
         properties=op.properties,
         attributes=op.attributes,
     )
-

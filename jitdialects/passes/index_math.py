@@ -128,7 +128,9 @@ class IndexMath:
 
     def ori(self, left: Index, right: Index) -> Index:
         """Bits that either has."""
-        return left if right == 0 else right if left == 0 else self._binary(arith.OrIOp, left, right)
+        return (
+            left if right == 0 else right if left == 0 else self._binary(arith.OrIOp, left, right)
+        )
 
     def less(self, left: Index, right: Index) -> SSAValue:
         """Signed comparison, an i1."""
@@ -140,9 +142,7 @@ class IndexMath:
 
     def _compare(self, left: Index, right: Index, predicate: Attribute) -> SSAValue:
         operands = (self.value(left), self.value(right))
-        return self.insert(
-            new_operation(CmpiOp, operands, (i1,), {"predicate": predicate})
-        )
+        return self.insert(new_operation(CmpiOp, operands, (i1,), {"predicate": predicate}))
 
     def trips(self, lower: Index, upper: Index, step: Index) -> Index:
         """Iterations from `lower` to below `upper`, 0 where `upper <= lower`; unsigned, so never overflows."""
@@ -170,6 +170,4 @@ class IndexMath:
         properties: dict[str, Attribute] | None = None,
     ) -> SSAValue:
         operands = (self.value(left), self.value(right))
-        return self.insert(
-            new_operation(kind, operands, (self.type,), properties or {})
-        )
+        return self.insert(new_operation(kind, operands, (self.type,), properties or {}))

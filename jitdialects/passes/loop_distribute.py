@@ -185,7 +185,9 @@ class Distributor:
         block = Block(arg_types=[INDEX] * nest.rank)
         self.values.update(zip(nest.ivs, block.args, strict=True))
         self.write(nest.body.block, block.add_op)
-        schedule = nest_schedule(nest).without("vector", "unroll", "jam", "stream", "prefetch", "threads")
+        schedule = nest_schedule(nest).without(
+            "vector", "unroll", "jam", "stream", "prefetch", "threads"
+        )
         put(_like(nest, self.values, block, schedule))
 
     def _flush(self, run: list[Operation], put: Callable[[Operation], None]) -> None:
@@ -198,7 +200,9 @@ class Distributor:
         values = dict(self.values)
         values[self.nest.ivs[-1]] = inside.value(inside.add(self.lower, place))
         self._copy(run, values, place, block.add_op)
-        schedule = nest_schedule(self.nest).without("distribute", "tile", "order", "jam", "stream", "threads")
+        schedule = nest_schedule(self.nest).without(
+            "distribute", "tile", "order", "jam", "stream", "threads"
+        )
         put(NestOp([self.zero], [self.extent], [1], [PARALLEL], block, schedule))
         run.clear()
 

@@ -296,7 +296,9 @@ class LoopPackPass(ModulePass):
         found = list(packable(loop))
         panels = dict.fromkeys(panel for _, panel in found)
         if not found:
-            refuse(loop, schedule, self.name, "nothing that the loops inside read again can be packed")
+            refuse(
+                loop, schedule, self.name, "nothing that the loops inside read again can be packed"
+            )
             return 0
         if not fits_on_the_stack(panels, taken):
             refuse(loop, schedule, self.name, "the panels of this function would fill the stack")

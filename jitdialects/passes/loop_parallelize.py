@@ -50,10 +50,14 @@ from jitdialects.passes.loop_rewrite import (
 )
 
 _DIVISIONS = frozenset({"arith.divui", "arith.remui", "arith.divsi", "arith.remsi"})
-_HOISTED = _DIVISIONS | {
-    f"arith.{name}"
-    for name in ("constant", "addi", "subi", "muli", "minsi", "maxsi", "andi", "shrui", "shrsi")
-} | {"arith.cmpi", "arith.select"}
+_HOISTED = (
+    _DIVISIONS
+    | {
+        f"arith.{name}"
+        for name in ("constant", "addi", "subi", "muli", "minsi", "maxsi", "andi", "shrui", "shrsi")
+    }
+    | {"arith.cmpi", "arith.select"}
+)
 
 # ---- legality: each of these is one reason to refuse
 

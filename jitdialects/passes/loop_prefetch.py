@@ -24,7 +24,14 @@ from xdsl.passes import ModulePass
 
 from jitdialects.analysis.bounds import constant_of
 from jitdialects.analysis.dependence import linear_form
-from jitdialects.analysis.memory import Access, access_of, innermost_stride, is_fresh, memref_type, root_of
+from jitdialects.analysis.memory import (
+    Access,
+    access_of,
+    innermost_stride,
+    is_fresh,
+    memref_type,
+    root_of,
+)
 from jitdialects.dialects.upstream_memref import PrefetchOp
 from jitdialects.passes.index_math import IndexMath, before
 from jitdialects.passes.loop_rewrite import (

@@ -211,7 +211,9 @@ class LoopSchedulePass(ModulePass):
             if schedule is not None or nest.schedule is None:
                 choice = choose_schedule(facts, LEVELS[self.features])
                 if schedule is None or replace(schedule, asked="") == choice:
-                    schedule = choice  # who asks for what is chosen anyway need not be told what it lacks
+                    schedule = (
+                        choice  # who asks for what is chosen anyway need not be told what it lacks
+                    )
             if schedule is not None:
                 schedule = only_new_lines(nest, one_region(nest, schedule))
                 nest.schedule = ScheduleAttr(schedule) if schedule else None

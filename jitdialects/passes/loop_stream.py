@@ -78,7 +78,9 @@ def starts_at_whole_vectors(store: Access) -> bool:
         return False
     lanes = store.lanes
     terms, number = linear_form(store.indices[-1])
-    if number % lanes or not all(c % lanes == 0 or is_multiple_of(v, lanes) for v, c in terms.items()):
+    if number % lanes or not all(
+        c % lanes == 0 or is_multiple_of(v, lanes) for v, c in terms.items()
+    ):
         return False
     row = memref_type(store.base).get_shape()[-1]
     return len(store.indices) == 1 or row % lanes == 0 and row > 0

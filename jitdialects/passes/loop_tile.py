@@ -183,9 +183,7 @@ def _nest(
     return NestOp(lower, upper, steps, kinds, body, schedule)
 
 
-def _inner_schedule(
-    schedule: Schedule, inner: Sequence[int], parts: Sequence[Part]
-) -> Schedule:
+def _inner_schedule(schedule: Schedule, inner: Sequence[int], parts: Sequence[Part]) -> Schedule:
     jam = schedule.jam and tuple(1 if parts[a].ragged else schedule.jam[a] for a in inner)
     jams = any(copies > 1 for copies in jam)
     rest = schedule.rest if jams else 0
@@ -236,4 +234,9 @@ class LoopTilePass(ModulePass):
             if tiles_parallel_axes(nest, sizes):
                 tile(nest, sizes)
             else:
-                refuse(nest, schedule, self.name, "a tiled axis is a reduction, and its order is meaning")
+                refuse(
+                    nest,
+                    schedule,
+                    self.name,
+                    "a tiled axis is a reduction, and its order is meaning",
+                )

@@ -234,9 +234,7 @@ class Widener:
         elif mask is None:
             self._bind(op, new_operation(vector.LoadOp, where, (type,)))
         else:
-            masked = new_operation(
-                vector.MaskedLoadOp, (*where, mask, self.zero(type)), (type,)
-            )
+            masked = new_operation(vector.MaskedLoadOp, (*where, mask, self.zero(type)), (type,))
             self._bind(op, masked)
 
     def _write_loop(self, loop: scf.ForOp) -> None:
@@ -352,7 +350,13 @@ def vectorize(loop: scf.ForOp, body: Body, lanes: Lanes, width: int) -> None:
         if isinstance(rest, int):
             widener.write(math.value(middle), None, math.value(rest))
         else:
-            _add_loop(widener, middle, upper, schedule.without("unroll", "stream", "prefetch", "threads"), masked=True)
+            _add_loop(
+                widener,
+                middle,
+                upper,
+                schedule.without("unroll", "stream", "prefetch", "threads"),
+                masked=True,
+            )
         erase_with_bounds(loop)
 
 

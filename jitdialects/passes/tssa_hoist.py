@@ -54,9 +54,9 @@ def loops_of(region: Region) -> Iterator[Loop]:
     for block in order:
         for target in block.last_op.successors if block.last_op is not None else ():
             before.setdefault(target, []).append(block)
-    for head in order:
-        back = [b for b in before.get(head, ()) if order[b] <= order[head]]
-        outside = [b for b in before.get(head, ()) if order[b] > order[head]]
+    for head, place in order.items():
+        back = [b for b in before.get(head, ()) if order[b] <= place]
+        outside = [b for b in before.get(head, ()) if order[b] > place]
         inside, work = {head}, list(back)
         while work:
             block = work.pop()
@@ -144,7 +144,11 @@ def hoist(loop: Loop) -> None:
     assert before is not None and region is not None
     for block in [b for b in region.blocks if b in loop.blocks]:
         for op in list(block.ops):
-            if op.parent is not block or not is_free_of_effects(op) or not is_worth_moving(op, loop):
+            if (
+                op.parent is not block
+                or not is_free_of_effects(op)
+                or not is_worth_moving(op, loop)
+            ):
                 continue
             for each in invariants(op, loop) or ():
                 each.detach()

@@ -34,7 +34,12 @@ from jitdialects.dialects.tssa_types import shape_of, tensor_type
 from jitdialects.passes.branches import Edge, edges, replace_branch
 from jitdialects.passes.decided_branches import simplify_control_flow
 from jitdialects.passes.judging_pass import JudgingPass
-from jitdialects.passes.tssa_hoist import is_free_of_effects, is_small, is_small_value, needs_no_check
+from jitdialects.passes.tssa_hoist import (
+    is_free_of_effects,
+    is_small,
+    is_small_value,
+    needs_no_check,
+)
 
 
 @dataclass(frozen=True)
@@ -207,9 +212,7 @@ def _select(condition: SSAValue, left: SSAValue, right: SSAValue, branch: Operat
     block, shape = branch.parent, shape_of(left)
     assert block is not None
     if shape:
-        wide = BroadcastOp.create(
-            operands=[condition], result_types=[tensor_type(BOOL, shape)]
-        )
+        wide = BroadcastOp.create(operands=[condition], result_types=[tensor_type(BOOL, shape)])
         block.insert_op_before(wide, branch)
         condition = wide.results[0]
     where = ELEMENTWISE_OPS["where"].create(

@@ -115,7 +115,9 @@ class CallTable:
         shape_words = [_words_of(shape, new[shape.names]) for shape in shapes if shape.names in new]
         shape_list = new_words(*map(address_of, shape_words))
         self.words[2] = address_of(positional.words)
-        self.words[3] = 0  # a number and its list are two words; machine code comes between bytecodes
+        self.words[3] = (
+            0  # a number and its list are two words; machine code comes between bytecodes
+        )
         self.words[4] = address_of(shape_list)
         self.words[3] = len(shape_words)
         self._kept = new, shapes, shape_words, shape_list

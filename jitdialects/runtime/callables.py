@@ -30,6 +30,7 @@ from jitdialects.runtime.call_tables import CallShape, CallTable
 from jitdialects.runtime.dispatch import Kernel
 from jitdialects.runtime.engines import LoadedLibrary
 from jitdialects.runtime.engines.choice import shared_engine
+from jitdialects.runtime.indicators import indicators
 from jitdialects.runtime.messages import CompileReply
 from jitdialects.runtime.native import objects
 from jitdialects.runtime.native.call_stub import RING, SAMPLE, StateLayout
@@ -47,13 +48,12 @@ from jitdialects.runtime.native.types import (
     lease_type,
     make_type,
 )
+from jitdialects.runtime.notices import notice
 from jitdialects.runtime.pool import MemoryPool, default_pool
 from jitdialects.runtime.pool.shelf import Functions
-from jitdialects.runtime.indicators import indicators
 from jitdialects.runtime.totals import Totals
 from jitdialects.runtime.values import Array
 from jitdialects.runtime.weak import listed
-from jitdialects.runtime.notices import notice
 
 _VECTORCALL_AT, _TABLE_AT, _BASIC_SIZE = objects.HEAD, objects.HEAD + 8, objects.HEAD + 16
 LEAST_PERIOD, MOST_PERIOD = 16, 4096
@@ -542,7 +542,6 @@ def _after_fork_in_child() -> None:
 
 
 os.register_at_fork(after_in_child=_after_fork_in_child)
-
 
 
 def _base() -> type[PlainCallable]:

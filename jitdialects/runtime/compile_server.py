@@ -345,7 +345,8 @@ def _start(budget: tuple[float, int]) -> _Process:
     import subprocess  # both of no use to a process that finds all its code
 
     ours, theirs = socket.socketpair()
-    log = tempfile.TemporaryFile(buffering=0)  # without a lock that a forked process would wait for
+    # without a buffer, whose lock a forked process would wait for; closed in `end`
+    log = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115
     try:
         passed = fcntl.fcntl(theirs, fcntl.F_DUPFD_CLOEXEC, _LOWEST_FD)
         kept = fcntl.fcntl(ours, fcntl.F_DUPFD_CLOEXEC, _LOWEST_FD)
@@ -374,7 +375,9 @@ def _start(budget: tuple[float, int]) -> _Process:
         theirs.close()
     process = _Process(popen, socket.socket(fileno=kept), log, budget)
     process.socket.settimeout(budget[0])
-    with contextlib.suppress(OSError):  # it has ended already: the request meets that, too, and counts it
+    with contextlib.suppress(
+        OSError
+    ):  # it has ended already: the request meets that, too, and counts it
         _send(process.socket, json.dumps({"path": sys.path}).encode())
     return process
 
@@ -421,7 +424,9 @@ def _exactly(source: socket.socket, count: int) -> bytes:
 def compile_in_process(request: bytes) -> bytes:
     """A compile request to its reply, with the compiler imported at the first one."""
     if _undisturbed.broken:
-        raise CompileError("this process was forked in the middle of a compile and can compile nothing")
+        raise CompileError(
+            "this process was forked in the middle of a compile and can compile nothing"
+        )
     with _undisturbed:
         from jitdialects.runtime.compiler import compile_request
 

@@ -60,7 +60,7 @@ def main() -> None:
                 f"compiling this takes more than {megabytes} MB; config.compile_megabytes or "
                 "JITDIALECTS_COMPILE_MEGABYTES allows more"
             )
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 (any failure is a reply)
             reply = encode_error(f"{type(error).__name__}: {error}")
         signal.setitimer(signal.ITIMER_REAL, 0.0)
         accounted = time.thread_time()

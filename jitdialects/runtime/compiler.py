@@ -6,8 +6,8 @@ The one module of the runtime that imports xDSL and llvmlite, and only when it i
 from __future__ import annotations
 
 import time
-from itertools import chain
 from functools import partial
+from itertools import chain
 
 from jitdialects.bytecode.program import Program
 from jitdialects.bytecode.signature import parse
@@ -60,11 +60,10 @@ def _compile(request: CompileRequest, since: float) -> bytes:
     started = time.perf_counter()
     from jitdialects.lowering.pipelines import lower_program
     from jitdialects.runtime.engines.codegen import (
-        compile_llvm_objects,
         compile_llvm_object,
+        compile_llvm_objects,
         kernel_text,
     )
-
     from jitdialects.runtime.engines.elf_link import code_sections, link
     from jitdialects.runtime.engines.instruction_level import lowest_level
 

@@ -13,8 +13,8 @@ from jitdialects.runtime.dispatch import differences
 from jitdialects.runtime.dump import folder_of
 from jitdialects.runtime.function_code import FunctionCode
 from jitdialects.runtime.indicators import indicators
-from jitdialects.runtime.tiers import exact
 from jitdialects.runtime.shape_report import forgotten, only_shape, staleness, strategy
+from jitdialects.runtime.tiers import exact
 from jitdialects.runtime.vm import VM, machines
 
 STAGES_SHOWN = 4
@@ -126,7 +126,9 @@ def _entries(vm: VM, code: FunctionCode) -> Iterator[str]:
         stale = staleness(code, entry)
         if stale and special is None:
             yield f"    stale: {stale}"
-        names = {str(s) for a in kernel.signature.arguments for s in a.shape if not isinstance(s, int)}
+        names = {
+            str(s) for a in kernel.signature.arguments for s in a.shape if not isinstance(s, int)
+        }
         only = only_shape(reply, names)
         if only is not None:
             sizes = ", ".join(f"{name} = {size}" for name, size in only.items())

@@ -93,7 +93,11 @@ class HotShapes:
 
     def ordered(self, entries: Sequence[CacheEntry]) -> list[CacheEntry]:
         """The entries that calls may enter, in the order in which they are tried."""
-        stages = {e: self.special[e.key.signature].stage for e in entries if e.key.signature in self.special}
+        stages = {
+            e: self.special[e.key.signature].stage
+            for e in entries
+            if e.key.signature in self.special
+        }
         first = [e for e in entries if stages.get(e) is Stage.SPECIAL]
         return first + [e for e in entries if e not in stages]
 

@@ -26,7 +26,15 @@ _FLAGS = {
 
 _FILES = tuple(f"runtime/{name}.py" for name in ("compiler", "constants", "dispatch", "messages"))
 _ENDINGS = (".py", ".json", ".ll")
-_ROOMS = ("analysis", "bytecode", "dialects", "lowering", "passes", "runtime/engines", "runtime/native")
+_ROOMS = (
+    "analysis",
+    "bytecode",
+    "dialects",
+    "lowering",
+    "passes",
+    "runtime/engines",
+    "runtime/native",
+)
 
 
 @cache

@@ -37,10 +37,10 @@ from jitdialects.runtime.engines import LibraryFile, LoadedLibrary
 from jitdialects.runtime.engines.choice import shared_engine
 from jitdialects.runtime.identity import compiler_version, feature_level
 from jitdialects.runtime.messages import CompileReply, CompileRequest, facts_and_code
+from jitdialects.runtime.notices import notice
 from jitdialects.runtime.pool import MemoryPool
 from jitdialects.runtime.service import Compile
 from jitdialects.runtime.values import Array
-from jitdialects.runtime.notices import notice
 
 Name: TypeAlias = tuple[str, str]
 """Dtype and name of a kernel."""

@@ -23,7 +23,6 @@ from jitdialects.runtime.profile import Profile, Times
 from jitdialects.runtime.shape_policies import POLICIES, ShapePolicy, check_shapes
 from jitdialects.runtime.thresholds import Thresholds
 
-
 NEVER = 10**9
 """A threshold that is meant never to be met."""
 
@@ -119,7 +118,9 @@ class Policy:
             )
         schedule = cast(object, self.schedule)
         if not isinstance(schedule, str):
-            raise ConfigError(f"schedule: needs text such as 'elementwise: vector = 8', got {schedule!r}")
+            raise ConfigError(
+                f"schedule: needs text such as 'elementwise: vector = 8', got {schedule!r}"
+            )
         try:
             parse_overrides(schedule)
         except ValueError as error:
@@ -145,7 +146,11 @@ class Policy:
         threshold = demanded or self.tuning.threshold * experience.thresholds.factor
         runs, many = evidence.runs, evidence.executions
         if many < threshold:
-            raised = "" if demanded or threshold == self.tuning.threshold else " (raised: too much compiling)"
+            raised = (
+                ""
+                if demanded or threshold == self.tuning.threshold
+                else " (raised: too much compiling)"
+            )
             return Decision(False, f"{many} execution(s), the threshold is {threshold}{raised}")
         if demanded:
             return Decision(True, f"{many} execution(s), the threshold is {threshold}")

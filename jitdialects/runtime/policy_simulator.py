@@ -17,12 +17,12 @@ from dataclasses import dataclass, field
 
 from jitdialects.bytecode.signature import Signature
 from jitdialects.runtime.cost_model import CostModel, Work
+from jitdialects.runtime.indicators import MINUTE
 from jitdialects.runtime.policy import Experience, Policy
 from jitdialects.runtime.policy_trace import CallEvent, CompileEvent, Event, FunctionEvent
 from jitdialects.runtime.profile import Profile, ShapeHistory, Shapes
 from jitdialects.runtime.thresholds import Spent, Thresholds
 from jitdialects.runtime.tiers import Standing, Tiers
-from jitdialects.runtime.indicators import MINUTE
 from jitdialects.runtime.totals import Totals
 
 SERVER_START = 0.35
@@ -231,7 +231,11 @@ class _World:
         code = function.fitting(call, shapes)
         if code is not None:
             same = event.code == str(code.signature)
-            seconds = event.seconds if same else self.truth.compiled(function.id, call, str(code.signature))
+            seconds = (
+                event.seconds
+                if same
+                else self.truth.compiled(function.id, call, str(code.signature))
+            )
             self._spend(seconds)
             tiers.measured(str(code.signature), history, shapes, seconds)
             function.profile.counted += 1
@@ -288,4 +292,3 @@ class _World:
             self._minute.compile_cpu_seconds -= compiling
             self._minute.run_seconds -= running
         return Spent(self._minute, self.outcome.totals)
-

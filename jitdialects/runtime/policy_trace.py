@@ -99,9 +99,7 @@ class Recorder:
             self._give_up(error)
         self._write({_HEAD: VERSION})
 
-    def name(
-        self, owner: object, id: str, name: str, works: Sequence[Work], products: bool
-    ) -> str:
+    def name(self, owner: object, id: str, name: str, works: Sequence[Work], products: bool) -> str:
         """The name in the trace of a function; `owner` is an object that lives as long as that, `id` how the
         name begins."""
         with self._lock:
@@ -110,9 +108,7 @@ class Recorder:
                 known = self._known[owner] = f"{id}.{self._count}"
                 self._count += 1
                 weights = [[w.operators, w.weight] for w in works]
-                self._put(
-                    {"function": known, "name": name, "works": weights, "products": products}
-                )
+                self._put({"function": known, "name": name, "works": weights, "products": products})
             return known
 
     def call(
@@ -137,7 +133,9 @@ class Recorder:
             event["blocks"] = list(blocks)
         self._write(event)
 
-    def compile(self, function: str, signature: str, seconds: float, operators: int, fused: int) -> None:
+    def compile(
+        self, function: str, signature: str, seconds: float, operators: int, fused: int
+    ) -> None:
         """Code came."""
         self._write(
             {"t": self._now(), "f": function, "compile": signature}

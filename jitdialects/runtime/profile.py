@@ -98,7 +98,9 @@ class ShapeHistory:
         for times in self._times():
             together.count += times.count
             together.seconds += times.seconds
-            together.recent.extend(list(times.recent)[-1:] if len(self.seen) > RECENT else times.recent)
+            together.recent.extend(
+                list(times.recent)[-1:] if len(self.seen) > RECENT else times.recent
+            )
         return together
 
     def _times(self) -> list[Times]:

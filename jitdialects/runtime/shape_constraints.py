@@ -91,7 +91,9 @@ class Constraints:
 
     who: str
     dims: Dims
-    _axes: dict[str, tuple[Axis, ...]] = field(init=False, default_factory=dict[str, tuple[Axis, ...]])
+    _axes: dict[str, tuple[Axis, ...]] = field(
+        init=False, default_factory=dict[str, tuple[Axis, ...]]
+    )
 
     def __post_init__(self) -> None:
         dims = cast(object, self.dims)

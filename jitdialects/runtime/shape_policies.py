@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import ClassVar
 
 from jitdialects.analysis.padding import SMALLEST, Padding
@@ -21,11 +22,11 @@ from jitdialects.bytecode.dims import Expr
 from jitdialects.bytecode.signature import ArgumentType, Signature
 from jitdialects.config import config
 from jitdialects.errors import ConfigError
+from jitdialects.runtime.notices import notice
 from jitdialects.runtime.once import once
 from jitdialects.runtime.padded_calls import PaddedCall, concrete
 from jitdialects.runtime.profile import ShapeHistory, Shapes
 from jitdialects.runtime.shape_constraints import Dim
-from jitdialects.runtime.notices import notice
 
 Axis = tuple[int, int]
 """An axis of an argument, both by number."""
@@ -153,7 +154,7 @@ class Bucketed(ShapePolicy):
 
     def __post_init__(self) -> None:
         classes = self.classes
-        rising = all(x < y for x, y in zip(classes, classes[1:], strict=False))
+        rising = all(x < y for x, y in pairwise(classes))
         if not classes or classes[0] < 1 or not rising:
             raise ConfigError(
                 f"Bucketed: classes={classes!r}: needs the largest sizes of the first classes, rising, such as "
@@ -174,7 +175,10 @@ class Bucketed(ShapePolicy):
         """The sizes of the class of `size`."""
         largest = self.largest(size)
         smaller = [c for c in self.classes if c < largest]
-        return range((largest // 2 if largest > self.classes[-1] else max(smaller, default=0)) + 1, largest + 1)
+        return range(
+            (largest // 2 if largest > self.classes[-1] else max(smaller, default=0)) + 1,
+            largest + 1,
+        )
 
     def signatures(self, case: ShapeCase) -> Iterator[Signature]:
         """The largest sizes of the classes; then what `Auto` has compiled."""
@@ -253,7 +257,7 @@ def signatures(policy: ShapePolicy, case: ShapeCase) -> Iterator[Signature]:
         return
     try:
         yield from policy.signatures(case)
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 (a policy of the user's)
         _note(history, policy, error)
         yield from Auto().signatures(case)
 
@@ -262,7 +266,7 @@ def padded(policy: ShapePolicy, case: ShapeCase) -> PaddedCall | None:
     """How `policy` pads a call."""
     try:
         return policy.padded(case)
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 (a policy of the user's)
         _note(case.history, policy, error)
         return None
 
@@ -285,7 +289,9 @@ def check_shapes(who: str, shapes: object) -> None:
         )
 
 
-def _generalisations(case: ShapeCase, general: set[Axis], apart: bool = False) -> Iterator[Signature]:
+def _generalisations(
+    case: ShapeCase, general: set[Axis], apart: bool = False
+) -> Iterator[Signature]:
     """Signatures with symbols at `general`, best first.
 
     Sizes of 1 broadcast, which is known only where they are static. If there are products in the

@@ -91,7 +91,9 @@ def shape_rows(vm: VM) -> Iterator[dict[str, Any]]:
             "compiles": dict(Counter(v.strategy for v in found)),
             "rows": sum(s.rows for s in states),
             "wasted_rows": sum(s.wasted_rows for s in states),
-            "specialised": [v.signature for v in found if v.strategy == "specialised" and not v.stale],
+            "specialised": [
+                v.signature for v in found if v.strategy == "specialised" and not v.stale
+            ],
             "versions": [asdict(v) for v in found],
         }
 

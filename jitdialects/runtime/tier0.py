@@ -179,7 +179,9 @@ def _fold(name: str, x: Array, axes: Sequence[int], pool: MemoryPool) -> Array:
     """
     behind = range(axes[-1] + 1 if axes else x.ndim, x.ndim)
     before = [a for a in range(x.ndim) if a not in axes and a not in behind]
-    outer, length, inner = (math.prod(x.shape[a] for a in group) for group in (before, axes, behind))
+    outer, length, inner = (
+        math.prod(x.shape[a] for a in group) for group in (before, axes, behind)
+    )
     rows = x.transpose(*before, *axes, *behind)
     if inner == 1:
         return pack.run(name, rows.reshape(outer, length), pool=pool)

@@ -101,7 +101,9 @@ class Tiers:
     )
     left: dict[tuple[str, Shapes], Left] = field(default_factory=dict[tuple[str, Shapes], Left])
     """By signature of the code and shapes of the call."""
-    compiled: dict[tuple[str, Shapes], Times] = field(default_factory=dict[tuple[str, Shapes], Times])
+    compiled: dict[tuple[str, Shapes], Times] = field(
+        default_factory=dict[tuple[str, Shapes], Times]
+    )
     """Seconds of compiled runs, likewise."""
     is_hopeless: bool = False
     """There were calls for which everything that the policy names was tried in vain, and could not be made."""
@@ -173,7 +175,9 @@ class Tiers:
     ) -> None:
         """Ask for code for a hot shape."""
         if compiler.standing(signature, history) is Standing.ABSENT:
-            self._submit(signature, history, f"{special.share:.0%} of the calls of general code", compiler)
+            self._submit(
+                signature, history, f"{special.share:.0%} of the calls of general code", compiler
+            )
 
     def _candidates(
         self, history: ShapeHistory, shapes: Shapes, compiler: Compiler
@@ -298,7 +302,8 @@ class Tiers:
         """Whether the code for `signature` is left for some shapes that none of the `others` is made for."""
         found = [(key, left) for key, left in list(self.left.items()) if key[0] == signature]
         return any(
-            (own := str(exact(self.function, left.history, shapes))) == signature or own not in others
+            (own := str(exact(self.function, left.history, shapes))) == signature
+            or own not in others
             for (_, shapes), left in found
         )
 

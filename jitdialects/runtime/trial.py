@@ -24,7 +24,11 @@ class _Runner:
     """Runs some entries on the same arguments."""
 
     def __init__(
-        self, entries: Sequence[CacheEntry], arguments: Sequence[object], pool: MemoryPool, cache: KernelCache
+        self,
+        entries: Sequence[CacheEntry],
+        arguments: Sequence[object],
+        pool: MemoryPool,
+        cache: KernelCache,
     ) -> None:
         self._entries, self._arguments, self._pool, self._cache = entries, arguments, pool, cache
         made = [stub_of(e, lambda calls, seconds: None, True, pool) for e in entries]

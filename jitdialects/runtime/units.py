@@ -94,7 +94,9 @@ class Units:
         steps = stretch.steps
         if _operators(steps) < 2 * FEWEST_OPERATORS:
             return list(steps)
-        middle = next(n for n in range(len(steps)) if _operators(steps[:n]) >= _operators(steps) // 2)
+        middle = next(
+            n for n in range(len(steps)) if _operators(steps[:n]) >= _operators(steps) // 2
+        )
         left = self._stretch(stretch.block, stretch.first, steps[:middle])
         return [*left, *self._stretch(stretch.block, stretch.first + middle, steps[middle:])]
 

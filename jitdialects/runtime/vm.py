@@ -48,8 +48,8 @@ from jitdialects.runtime.profile import MAX_SHAPES, Miss, ShapeHistory, Shapes
 from jitdialects.runtime.profiler import profiler
 from jitdialects.runtime.service import CompileService, default_service
 from jitdialects.runtime.tiers import TIMED_EVERY, TIMED_FIRST, Standing, exact
-from jitdialects.runtime.units import Unit
 from jitdialects.runtime.trial import race
+from jitdialects.runtime.units import Unit
 from jitdialects.runtime.values import (
     Array,
     Value,
@@ -194,7 +194,9 @@ class VM:
         for name, code in self.functions.items():
             for block, count in zip(code.function.blocks, code.profile.counts, strict=True):
                 rows.append({"function": name, "block": block.name, "executions": count})
-            for row, times in zip(rows[-len(code.function.blocks) :], code.profile.times, strict=True):
+            for row, times in zip(
+                rows[-len(code.function.blocks) :], code.profile.times, strict=True
+            ):
                 row["mean_seconds"] = times.mean
             rows[-len(code.function.blocks)]["served"] = code.profile.counted
         return rows
@@ -234,7 +236,9 @@ class VM:
                         code.measured(entry, arguments, seconds)
                     self.sample(code, arguments)
                     if self.recorder is not None:
-                        self._record(code, arguments, started, seconds, served_by=entry.key.signature)
+                        self._record(
+                            code, arguments, started, seconds, served_by=entry.key.signature
+                        )
                 reply, now = kernel.reply, indicators.now
                 entry.hits += 1
                 code.profile.counted += 1
@@ -308,7 +312,7 @@ class VM:
         special.stage = Stage.TRIAL
         try:
             race(special, entry, code.entries, arguments, self.pool, self.service.cache)
-        except Exception:  # the call itself has its results
+        except Exception:  # noqa: BLE001 (the call itself has its results)
             special.stage = Stage.FAILED
             return
         if special.rounds >= ROUNDS and special.stage is Stage.TRIAL:

@@ -49,7 +49,9 @@ class Dashboard(Views):
                 host, _, port = place.rpartition(":")
                 host = host.strip("[]")
                 if host not in LOCAL_NAMES and token is None:
-                    raise ConfigError(f"{place} is open to other machines: set JITDIALECTS_DASH_TOKEN")
+                    raise ConfigError(
+                        f"{place} is open to other machines: set JITDIALECTS_DASH_TOKEN"
+                    )
                 self.start(int(port), host, token=token)
         except (ConfigError, OSError) as error:
             logger.warning("JITDIALECTS_DASH: %s", error)

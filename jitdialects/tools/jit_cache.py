@@ -32,9 +32,7 @@ from jitdialects.runtime.identity import compiler_version, feature_level, finger
 from jitdialects.runtime.messages import CompileReply
 from jitdialects.tools.jit_pool import bytes_of
 
-_DESCRIPTION = (
-    "Look at the code that earlier processes have compiled and kept on disk (JITDIALECTS_CACHE_DIR)."
-)
+_DESCRIPTION = "Look at the code that earlier processes have compiled and kept on disk (JITDIALECTS_CACHE_DIR)."
 _EXAMPLE = """\
 example:
   jit-cache ls                                     what is there
@@ -84,11 +82,15 @@ def main(args: Sequence[str] | None = None) -> int:
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     commands.add_parser("ls", help="list entries, those used last first")
     explain = commands.add_parser("explain", help="what differs between entries and what is wanted")
-    explain.add_argument("target", help="a program (text or .jbc), or the beginning of an entry's name")
+    explain.add_argument(
+        "target", help="a program (text or .jbc), or the beginning of an entry's name"
+    )
     explain.add_argument("--signature", help="of the call, e.g. 'main(f32[8])'")
     commands.add_parser("verify", help="read every entry and say which are damaged")
     prune = commands.add_parser("prune", help="remove what is of no use, then down to a size")
-    prune.add_argument("--bytes", type=bytes_of, help="size to prune to (default: JITDIALECTS_DISK_CAP)")
+    prune.add_argument(
+        "--bytes", type=bytes_of, help="size to prune to (default: JITDIALECTS_DISK_CAP)"
+    )
     prune.add_argument("--days", type=_days, help="remove what was not used for so long")
     commands.add_parser("clear", help="remove every entry")
     try:
@@ -172,7 +174,9 @@ def _what(each: Listed) -> str:
 def _explain(folder: Path, target: str, signature: str | None) -> int:
     wanted = None if signature is None else parse(signature)
     if wanted is not None and is_general(str(wanted)):
-        raise Error(f"--signature {signature}: a call has sizes, not names; write for example main(f32[8])")
+        raise Error(
+            f"--signature {signature}: a call has sizes, not names; write for example main(f32[8])"
+        )
     entries = list(_entries(folder))
     if Path(target).is_file():
         program = _program(Path(target))
@@ -182,7 +186,9 @@ def _explain(folder: Path, target: str, signature: str | None) -> int:
         return 0 if [name for name in names if _function(program, name, wanted, entries)] else 1
     chosen = [each for each in entries if each.name.startswith(target)]
     if not chosen:
-        raise Error(f"{target!r} is neither a file nor the beginning of an entry's name in jit-cache ls")
+        raise Error(
+            f"{target!r} is neither a file nor the beginning of an entry's name in jit-cache ls"
+        )
     for each in chosen:
         print(f"{each.name}: {_what(each)}")
         for line in _against(each, None, wanted):
@@ -202,7 +208,9 @@ def _function(
 ) -> bool:
     """Say what there is for a function; whether any of it would be used."""
     digest = fingerprint(program, name)
-    print(f"@{name} (fingerprint {digest[:8]}), for {feature_level()}, compiler {compiler_version()}")
+    print(
+        f"@{name} (fingerprint {digest[:8]}), for {feature_level()}, compiler {compiler_version()}"
+    )
     found = False
     own = [each for each in entries if each.path.rsplit("/", 2)[1] == digest]
     for each in own:

@@ -116,7 +116,9 @@ def main(args: Sequence[str] | None = None) -> int:
         print(f"{where}: error: {error.message}", file=sys.stderr)
         return 1
     finally:
-        config.policy_trace = recorded_before  # who calls this in a process of his own records no more
+        config.policy_trace = (
+            recorded_before  # who calls this in a process of his own records no more
+        )
 
 
 def _load(path: str) -> Program:
@@ -154,7 +156,9 @@ def _random(text: str, rng: np.random.Generator) -> NDArray[Any]:
         raise UsageError(f"input 'random:{text}': write for example random:f32[64,784]") from None
     shape = [s for s in kind.shape if isinstance(s, int)]
     if kind.dtype.weak or kind.strided or len(shape) != len(kind.shape):
-        raise UsageError(f"input 'random:{text}': the dtype is f32, f64, i32, i64 or bool, sizes are numbers")
+        raise UsageError(
+            f"input 'random:{text}': the dtype is f32, f64, i32, i64 or bool, sizes are numbers"
+        )
     if math.prod(shape) > MOST_ELEMENTS:
         raise UsageError(f"input 'random:{text}': more than {MOST_ELEMENTS} random numbers")
     if kind.dtype.name == "float32":

@@ -79,7 +79,9 @@ class Place:
             answer = connection.getresponse()
             text = answer.read().decode(errors="replace")
         except (OSError, http.client.HTTPException) as error:
-            raise Unreachable(f"nothing answers at {named} ({error}); is the process alive?") from None
+            raise Unreachable(
+                f"nothing answers at {named} ({error}); is the process alive?"
+            ) from None
         finally:
             connection.close()
         if answer.status != 200:
@@ -164,12 +166,16 @@ def scaled(value: float, *steps: tuple[float, str]) -> str:
     """The value in the largest unit that it has one of."""
     size, unit = next((step for step in steps if value >= step[0]), steps[-1])
     number = value / size
-    return f"{number:.0f}{unit}" if number >= 100 or number == int(number) else f"{number:.3g}{unit}"
+    return (
+        f"{number:.0f}{unit}" if number >= 100 or number == int(number) else f"{number:.3g}{unit}"
+    )
 
 
 def count(value: float) -> str:
     """`1,234`, `131 k`."""
-    return f"{value:,.0f}" if value < 10_000 else scaled(value, (1e9, " G"), (1e6, " M"), (1e3, " k"))
+    return (
+        f"{value:,.0f}" if value < 10_000 else scaled(value, (1e9, " G"), (1e6, " M"), (1e3, " k"))
+    )
 
 
 def size(value: float) -> str:

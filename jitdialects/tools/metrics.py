@@ -62,7 +62,9 @@ class Collector:
                     rates.add_metric((name, window), value)
         yield rates
         on = {alarm["name"] for alarm in found["alarms"]}
-        alarms = GaugeMetricFamily("jitdialects_alarm", "1 while the alarm is on", labels=("alarm",))
+        alarms = GaugeMetricFamily(
+            "jitdialects_alarm", "1 while the alarm is on", labels=("alarm",)
+        )
         for rule in RULES:
             alarms.add_metric((rule.name,), rule.name in on)
         yield alarms

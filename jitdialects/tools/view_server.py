@@ -136,7 +136,7 @@ class ViewServer(ThreadingMixIn, TCPServer):
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """A client that goes away is none; whatever else happens is no reason to disturb the program."""
-        logger.debug("jitdialects: a view ended", exc_info=True)
+        logger.debug("jitdialects: a view ended", exc_info=True)  # noqa: LOG014 (called by a handler)
 
     def close(self) -> None:
         """Stop serving and give the address back."""
@@ -293,7 +293,11 @@ class Views:
         return None if server is None else server.url
 
     def start(
-        self, port: int = 0, host: str = "127.0.0.1", path: str | None = None, token: str | None = None
+        self,
+        port: int = 0,
+        host: str = "127.0.0.1",
+        path: str | None = None,
+        token: str | None = None,
     ) -> str:
         """Serve; returns the URL. What is served already stays where it is.
 

@@ -28,4 +28,6 @@ class Events:
 
     def as_dict(self, *always: str) -> dict[str, int]:
         """The counts; those in `always` also where they are zero."""
-        return {name: self.counts[name] for name in (*always, *sorted(set(self.counts) - set(always)))}
+        return {
+            name: self.counts[name] for name in (*always, *sorted(set(self.counts) - set(always)))
+        }

@@ -28,8 +28,8 @@ from jitdialects.runtime.cache.shared import SharedLevel
 from jitdialects.runtime.dispatch import Kernel, differences
 from jitdialects.runtime.engines import Engine, LoadedLibrary
 from jitdialects.runtime.engines.choice import shared_engine
-from jitdialects.runtime.messages import CompileReply, without_library
 from jitdialects.runtime.indicators import indicators
+from jitdialects.runtime.messages import CompileReply, without_library
 from jitdialects.runtime.weak import listed
 
 OVERHEAD = 16 << 10
@@ -307,7 +307,9 @@ class KernelCache:
         if self.disk is not None:
             found["disk"] = self.disk.events.as_dict("hits", "misses", "stores", "write failures")
         if self.shared is not None and config.shared_cache is not None:
-            found["shared"] = self.shared.events.as_dict("hits", "misses", "stores", "write failures")
+            found["shared"] = self.shared.events.as_dict(
+                "hits", "misses", "stores", "write failures"
+            )
         return found
 
     def explain(

@@ -128,7 +128,9 @@ class SharedLevel:
         if not self.is_on:
             return None
         try:
-            secret = b"" if config.shared_cache_secret is None else config.shared_cache_secret.bytes()
+            secret = (
+                b"" if config.shared_cache_secret is None else config.shared_cache_secret.bytes()
+            )
         except OSError as error:
             self._give_up("no secret", f"its secret cannot be read ({error.strerror})")
             return None
@@ -156,7 +158,7 @@ class SharedLevel:
         def work() -> None:
             try:
                 done.append(job())
-            except BaseException as error:  # whatever a file system raises
+            except BaseException as error:  # noqa: BLE001 (whatever a file system raises)
                 errors.append(error)
 
         # A thread for each: one that hangs in a network is left behind.

@@ -37,7 +37,7 @@ def with_lines(llvm_ir: str, path: str, title: Callable[[str], str]) -> str:
         "!llvm.dbg.cu = !{!0}",
         "!llvm.module.flags = !{!2, !3}",
         "!0 = distinct !DICompileUnit(language: DW_LANG_C99, file: !1, "
-        'producer: "jitdialects", emissionKind: LineTablesOnly)',
+        + 'producer: "jitdialects", emissionKind: LineTablesOnly)',
         f"!1 = !DIFile(filename: {_quoted(name)}, directory: {_quoted(folder)})",
         '!2 = !{i32 2, !"Debug Info Version", i32 3}',
         '!3 = !{i32 7, !"Dwarf Version", i32 4}',

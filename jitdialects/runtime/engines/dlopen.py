@@ -93,7 +93,9 @@ class DlopenEngine:
         """Where libraries are written; a temporary folder is made when one is."""
         if self._given is not None:
             return self._given
-        if not self._temporary:  # no lock, which a fork could leave held: two threads may make one each
+        if (
+            not self._temporary
+        ):  # no lock, which a fork could leave held: two threads may make one each
             self._temporary.append(tempfile.TemporaryDirectory(prefix="jitdialects-"))
         return Path(self._temporary[0].name)
 

@@ -533,5 +533,7 @@ class _Library:
     def _address_of(self, symbol: object) -> int:
         assert isinstance(symbol, Symbol)
         if symbol.place is None:
-            raise LinkError(f"linker: debug information speaks of {symbol.name!r}, which is elsewhere")
+            raise LinkError(
+                f"linker: debug information speaks of {symbol.name!r}, which is elsewhere"
+            )
         return self.address(symbol.place)

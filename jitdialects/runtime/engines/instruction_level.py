@@ -48,18 +48,22 @@ def _operand() -> bytes:
     with_sib, with_offset = _every_eighth(4), _every_eighth(5)
     no_base = [x * 8 + 5 for x in range(32)]
     based = [x for x in range(256) if x % 8 != 5]
-    return b"(?:" + b"|".join(
-        (
-            _bytes((0xC0, 0xFF)),
-            _bytes(*plain),
-            _bytes(*with_sib) + b"(?:" + _bytes(*no_base) + b".{4}|" + _bytes(*based) + b")",
-            _bytes(*with_offset) + b".{4}",
-            _bytes(*(0x40 + x for x in (*plain, *with_offset))) + b".",
-            _bytes(*(0x40 + x for x in with_sib)) + b"..",
-            _bytes(*(0x80 + x for x in (*plain, *with_offset))) + b".{4}",
-            _bytes(*(0x80 + x for x in with_sib)) + b".{5}",
+    return (
+        b"(?:"
+        + b"|".join(
+            (
+                _bytes((0xC0, 0xFF)),
+                _bytes(*plain),
+                _bytes(*with_sib) + b"(?:" + _bytes(*no_base) + b".{4}|" + _bytes(*based) + b")",
+                _bytes(*with_offset) + b".{4}",
+                _bytes(*(0x40 + x for x in (*plain, *with_offset))) + b".",
+                _bytes(*(0x40 + x for x in with_sib)) + b"..",
+                _bytes(*(0x80 + x for x in (*plain, *with_offset))) + b".{4}",
+                _bytes(*(0x80 + x for x in with_sib)) + b".{5}",
+            )
         )
-    ) + b")"
+        + b")"
+    )
 
 
 @cache
@@ -81,7 +85,8 @@ def _instructions(level: str) -> re.Pattern[bytes]:
     two_bytes = (
         _bytes((0x10, 0x1F), (0x28, 0x2F), (0x40, 0x6F), (0x74, 0x76), (0x7C, 0x7F), (0x90, 0x9F))
         + operand,
-        _bytes(0xA3, 0xAB, (0xAE, 0xB1), 0xB3, 0xB6, 0xB7, 0xBB, 0xBE, 0xBF, 0xC0, 0xC1, 0xC3) + operand,
+        _bytes(0xA3, 0xAB, (0xAE, 0xB1), 0xB3, 0xB6, 0xB7, 0xBB, 0xBE, 0xBF, 0xC0, 0xC1, 0xC3)
+        + operand,
         _bytes((0xD0, 0xFE)) + operand,
         _bytes((0x70, 0x73), 0xA4, 0xAC, 0xBA, 0xC2, (0xC4, 0xC6)) + operand + b".",
         _bytes(0x0B, 0x31, (0xC8, 0xCF)),
@@ -114,19 +119,34 @@ def _vex(operand: bytes) -> list[bytes]:
     """AVX, AVX2, FMA, F16C, BMI; neither masks of AVX-512 (0x41 to 0x4B, 0x90 to 0x99 of the first map) nor what
     no level has."""
     first = (
-        _bytes((0x10, 0x17), (0x28, 0x2F), (0x50, 0x6F), (0x74, 0x76), (0x7C, 0x7F), 0xAE, (0xD0, 0xFE))
+        _bytes(
+            (0x10, 0x17), (0x28, 0x2F), (0x50, 0x6F), (0x74, 0x76), (0x7C, 0x7F), 0xAE, (0xD0, 0xFE)
+        )
         + operand,
         _bytes((0x70, 0x73), 0xC2, (0xC4, 0xC6)) + operand + b".",
         b"\\x77",
     )
     second = _bytes((0x00, 0x13), (0x16, 0x47), (0x58, 0x5A), 0x78, 0x79, 0x8C, 0x8E)
     fused = _bytes((0x90, 0x93), (0x96, 0x9F), (0xA6, 0xAF), (0xB6, 0xBF), 0xF2, 0xF3, (0xF5, 0xF7))
-    third = _bytes((0x00, 0x06), (0x08, 0x0F), (0x14, 0x1D), (0x20, 0x22), (0x38, 0x42), (0x46, 0x4C))
+    third = _bytes(
+        (0x00, 0x06), (0x08, 0x0F), (0x14, 0x1D), (0x20, 0x22), (0x38, 0x42), (0x46, 0x4C)
+    )
     more = _bytes((0x60, 0x63), 0xF0)
     maps = b"|".join(first)
     return [
         b"\\xc5.(?:" + maps + b")",
         b"\\xc4[\\x01\\x21\\x41\\x61\\x81\\xa1\\xc1\\xe1].(?:" + maps + b")",
-        b"\\xc4[\\x02\\x22\\x42\\x62\\x82\\xa2\\xc2\\xe2].(?:" + second + b"|" + fused + b")" + operand,
-        b"\\xc4[\\x03\\x23\\x43\\x63\\x83\\xa3\\xc3\\xe3].(?:" + third + b"|" + more + b")" + operand + b".",
+        b"\\xc4[\\x02\\x22\\x42\\x62\\x82\\xa2\\xc2\\xe2].(?:"
+        + second
+        + b"|"
+        + fused
+        + b")"
+        + operand,
+        b"\\xc4[\\x03\\x23\\x43\\x63\\x83\\xa3\\xc3\\xe3].(?:"
+        + third
+        + b"|"
+        + more
+        + b")"
+        + operand
+        + b".",
     ]

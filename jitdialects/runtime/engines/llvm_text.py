@@ -46,7 +46,9 @@ from jitdialects.dialects.interned import i32_array
 from jitdialects.errors import CompileError
 
 _PLAIN_NAME = re.compile(r"[A-Za-z$._][A-Za-z0-9$._]*")
-_CONSTANTS = frozenset({"llvm.mlir.constant", "llvm.mlir.undef", "llvm.mlir.zero", "llvm.mlir.addressof"})
+_CONSTANTS = frozenset(
+    {"llvm.mlir.constant", "llvm.mlir.undef", "llvm.mlir.zero", "llvm.mlir.addressof"}
+)
 
 
 def llvm_ir(module: ModuleOp, function_attributes: Sequence[str] = ()) -> str:

@@ -105,7 +105,14 @@ def _makes_arrays(new: int) -> bool:
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(dtype))  # the array takes it
     flags = C_CONTIGUOUS | ALIGNED | WRITEABLE
     array: Any = make(
-        np.ndarray, id(dtype), 2, ctypes.addressof(sizes), None, ctypes.addressof(words), flags, None
+        np.ndarray,
+        id(dtype),
+        2,
+        ctypes.addressof(sizes),
+        None,
+        ctypes.addressof(words),
+        flags,
+        None,
     )
     before: object = array.base
     if type(array) is not np.ndarray or before is not None:
@@ -158,4 +165,8 @@ def unknown_layout() -> str:
         "floats": _floats_fit,
     }
     wrong = [what for what, fits in checks.items() if not fits()]
-    return f"NumPy {np.__version__} or this Python lays out {', '.join(wrong)} otherwise" if wrong else ""
+    return (
+        f"NumPy {np.__version__} or this Python lays out {', '.join(wrong)} otherwise"
+        if wrong
+        else ""
+    )

@@ -9,6 +9,7 @@ from jitdialects.runtime.native import objects
 
 LEASE_BYTES = objects.HEAD + 16
 
+
 def function_address(function: str) -> int:
     """Of a function of CPython's interface."""
     return ctypes.cast(getattr(ctypes.pythonapi, function), ctypes.c_void_p).value or 0

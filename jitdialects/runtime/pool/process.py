@@ -8,8 +8,8 @@ from typing import Any
 
 from jitdialects.config import config, watch
 from jitdialects.errors import PoolError
-from jitdialects.runtime.pool.memory_pool import MemoryPool
 from jitdialects.runtime.notices import notice
+from jitdialects.runtime.pool.memory_pool import MemoryPool
 
 
 class _UnusedPool(MemoryPool):

@@ -20,9 +20,9 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from jitdialects.errors import PoolError
+from jitdialects.runtime.notices import notice
 from jitdialects.runtime.pool.memory_pool import MemoryPool
 from jitdialects.runtime.pool.report import PoolStatistics
-from jitdialects.runtime.notices import notice
 
 HEAD = "jitdialects pool trace 1"
 _BUFFERED = 1 << 12
@@ -40,7 +40,7 @@ class Recorder:
         self._lock = threading.Lock()
         self._failed = False
         try:
-            self._file = open(path, "wb", buffering=0)
+            self._file = open(path, "wb", buffering=0)  # noqa: SIM115 (closed in `close`)
         except OSError as error:
             raise PoolError(f"MemoryPool: cannot record to {path}: {error.strerror}") from None
         self._events.append(HEAD)
