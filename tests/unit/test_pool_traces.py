@@ -250,7 +250,7 @@ def test_a_trace_that_cannot_be_written_ends_with_one_warning_and_is_counted() -
             pool.recycle(pool.allocate(8))
         pool.stop_recording()
     assert [str(w.message) for w in caught] == [
-        "the pool's trace /dev/full ends early: No space left on device"
+        "jitdialects: the pool's trace /dev/full ends early: No space left on device"
     ]
     assert pool.statistics().trace_failures == 1
     assert type(pool) is MemoryPool
