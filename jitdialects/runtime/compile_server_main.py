@@ -36,13 +36,14 @@ def main() -> None:
     from jitdialects.config import FEATURE_LEVELS
     from jitdialects.runtime import float_environment
     from jitdialects.runtime.compile_server import LENGTH, receive
-    from jitdialects.runtime.compiler import compile_request, prepare
+    from jitdialects.runtime.compiler import compile_request, prepare, prepare_in_turn
     from jitdialects.runtime.messages import encode_error
 
     float_environment.enter()
     prepare(FEATURE_LEVELS[0])
     gc.disable()
     gc.freeze()
+    threading.Thread(target=prepare_in_turn, daemon=True).start()
     limit = _data_memory() + (int(megabytes) << 20)
     resource.setrlimit(resource.RLIMIT_DATA, (limit, resource.RLIM_INFINITY))
     accounted, is_spent = 0.0, False

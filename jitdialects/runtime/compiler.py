@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from functools import partial
+from importlib import import_module
 from itertools import chain
 
 from jitdialects.bytecode.program import Program
@@ -26,6 +27,14 @@ from jitdialects.runtime.native import native_library
 from jitdialects.runtime.native.call_stub import is_servable, stub_text
 
 ENTRY = "jd_entry"
+_IMPORTED_LATE = (
+    "analysis.fusion_facts",
+    "lowering.bytecode_to_vm",
+    "runtime.engines.debug_info",
+    "runtime.engines.elf_link",
+    "runtime.engines.instruction_level",
+    "runtime.engines.llvm_text",
+)
 
 
 def prepare(features: str) -> None:
@@ -37,6 +46,15 @@ def prepare(features: str) -> None:
     make_context()
     cpu_passes("main()", features)
     emit_object("", features)
+    for name in _IMPORTED_LATE:
+        import_module(f"jitdialects.{name}")
+
+
+def prepare_in_turn() -> None:
+    """What else a request needs; a thread of the server does it while that waits for the first."""
+    from jitdialects.runtime.engines import instruction_level
+
+    instruction_level.prepare()
 
 
 def compile_request(data: bytes, accounted: float | None = None) -> bytes:

@@ -69,7 +69,9 @@ def test_every_pass_in_the_folders_is_registered() -> None:
         for path in (package / folder).glob("*.py"):
             defined |= set(
                 re.findall(
-                    r'\((?:Module|Judging)Pass\):.*?\n    name = "([\w-]+)"', path.read_text(), re.DOTALL
+                    r'\((?:Module|Judging)Pass\):.*?\n    name = "([\w-]+)"',
+                    path.read_text(),
+                    re.DOTALL,
                 )
             )
     assert defined == set(PASSES)

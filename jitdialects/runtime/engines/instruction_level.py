@@ -31,6 +31,12 @@ def lowest_level(codes: Iterable[bytes], features: str) -> str:
     return features
 
 
+def prepare() -> None:
+    """Compile the patterns, which takes some 20 ms each."""
+    for level in (_V2, _V3):
+        _instructions(level)
+
+
 def _bytes(*ranges: int | tuple[int, int]) -> bytes:
     """A class of bytes."""
     parts = (each if isinstance(each, tuple) else (each, each) for each in ranges)
