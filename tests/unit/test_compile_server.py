@@ -419,6 +419,8 @@ def test_a_process_may_end_in_any_way_in_any_state_of_its_server(
     code, statement = WAYS[way]
     script = (
         "import os, pathlib, signal, sys, threading, time\n"
+        # a shell starts what runs in the background with SIGINT ignored, and children inherit that
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "from jitdialects.runtime import compile_server\n"
         "compile_server.MAIN = pathlib.Path(sys.argv[1])\n"
         "server = compile_server.default_server\n"
