@@ -35,6 +35,7 @@ from jitdialects.runtime.compile_server import default_server
 from jitdialects.runtime.dispatch import Kernel
 from jitdialects.runtime.engines import LibraryFile, LoadedLibrary
 from jitdialects.runtime.engines.choice import shared_engine
+from jitdialects.runtime.engines.dlopen import write_whole
 from jitdialects.runtime.identity import compiler_version, feature_level
 from jitdialects.runtime.messages import CompileReply, CompileRequest, facts_and_code
 from jitdialects.runtime.notices import notice
@@ -321,7 +322,7 @@ class KernelPack:
         if path is None or not level.is_kept:
             return
         try:
-            pack_file.write(path, data)
+            write_whole(path, data)
         except (OSError, Error) as error:
             level.is_kept = False
             notice(

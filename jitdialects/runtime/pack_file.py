@@ -9,12 +9,10 @@ what, for what and by which compiler the code was made, so that a renamed file d
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
 import os
 import struct
-import tempfile
 from pathlib import Path
 from typing import Any, cast
 
@@ -69,18 +67,3 @@ def read(path: Path, origin: str) -> tuple[dict[str, Any], bytes, LibraryFile] |
     except (FileNotFoundError, NotADirectoryError):
         return None
     return *decode(origin, data), LibraryFile(str(path), inode)
-
-
-def write(path: Path, data: bytes) -> None:
-    """Write under a temporary name and rename: a reader sees a whole file or none, and what is mapped
-    already stays as it is."""
-    private_folder(path.parent)
-    descriptor, temporary = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(data)
-        os.replace(temporary, path)
-    except OSError:
-        with contextlib.suppress(OSError):
-            os.unlink(temporary)
-        raise

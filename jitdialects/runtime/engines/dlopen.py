@@ -121,15 +121,7 @@ class DlopenEngine:
         with contextlib.suppress(FileNotFoundError):
             if path.read_bytes() == data:
                 return path
-        descriptor, temporary = tempfile.mkstemp(dir=folder, suffix=".tmp")
-        try:
-            with os.fdopen(descriptor, "wb") as file:
-                file.write(data)
-            os.replace(temporary, path)
-        except OSError:
-            with contextlib.suppress(OSError):
-                os.unlink(temporary)
-            raise
+        write_whole(path, data)
         return path
 
 
@@ -151,6 +143,21 @@ class MemoryEngine:
             raise LoadError(f"cannot load {name}: {error}") from None
         finally:
             os.close(descriptor)
+
+
+def write_whole(path: Path, data: bytes) -> None:
+    """Write under a temporary name and rename: a reader sees a whole file or none, and what is mapped
+    already stays as it is."""
+    private_folder(path.parent)
+    descriptor, temporary = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data)
+        os.replace(temporary, path)
+    except OSError:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
+        raise
 
 
 def private_folder(folder: Path) -> None:
