@@ -21,7 +21,7 @@ from jitdialects.runtime.call_tables import MOST_TRIED
 from jitdialects.runtime.callables import StubCallable, environment
 from jitdialects.runtime.indicators import indicators
 from jitdialects.runtime.native import objects
-from jitdialects.runtime.native.call_stub import KEEP_BYTES, RING
+from jitdialects.runtime.native.call_stub import KEEP_BYTES, RING, TURN_BYTES
 from jitdialects.runtime.pool import default_pool
 from jitdialects.runtime.tiers import TIMED_FIRST
 
@@ -113,6 +113,21 @@ def test_a_result_that_nobody_holds_is_used_again() -> None:
     x = ramp(16)
     assert len({id(expect_served(f, x)) for _ in range(10 * RING)}) <= RING
     assert len({expect_served(f, x).ctypes.data for _ in range(10 * RING)}) <= RING
+
+
+def test_a_caller_that_lets_large_results_go_meets_one_block_again_and_again() -> None:
+    """It is in the cache. Who holds the last result meets two."""
+    n = TURN_BYTES
+    f = hot(lambda x: x + 1, (ramp(n),))
+    x, last = ramp(n), None
+    together = [expect_served(f, x) for _ in range(2 * RING)]
+    del together
+    assert len({expect_served(f, x).ctypes.data for _ in range(10)}) == 1
+    places = set[int]()
+    for _ in range(10):
+        last = expect_served(f, x)
+        places.add(last.ctypes.data)
+    assert len(places) == 2
 
 
 def test_a_result_with_a_weak_reference_is_left_alone() -> None:

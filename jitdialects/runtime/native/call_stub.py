@@ -30,6 +30,8 @@ REFUSED = 1
 """Given for a call that no other stub is to try. Unlike after null, the GIL may have been let go."""
 RING = 4
 """Results kept per result; a power of two."""
+TURN_BYTES = 1 << 12
+"""Larger results come into the same block again where they can."""
 KEEP_BYTES = 1 << 20
 """Larger results are not kept: computing them takes longer than making an array."""
 RELEASE_BYTES = 1 << 18
@@ -232,16 +234,8 @@ class _Stub(StubText):
         bytes = self.size(dims.scale(self.product(result.shape), item))
         self.bytes.append(bytes)
         layout = self._layout(result.shape, item)
-        next = self.value(f"getelementptr i8, ptr %state, i64 {at + 16}")
-        turn = self.value(f"load i64, ptr {next}")
-        turned = self.value(f"add i64 {turn}, {8 * _SLOT}")
-        self.emit(f"%{tag}.turn = and i64 {turned}, {8 * _SLOT * RING - 1}")
-        offset = self.value(f"add i64 {turn}, {at + 24}")
-        self.emit(f"%{tag}.place = getelementptr i8, ptr %state, i64 {offset}")
-        self.emit(f"store i64 %{tag}.turn, ptr {next}")
-        self.emit(f"%{tag}.old = load ptr, ptr %{tag}.place")
-        self.need(self.value(f"icmp ne ptr %{tag}.old, null"), f"{tag}.fresh")
-        self._check_old(tag, at, result, bytes)
+        self._look_for_old(tag, at, result, bytes)
+        self.label(f"{tag}.reused")
         self._set_sizes(f"%{tag}.old", layout)
         self.emit(f"store i64 2, ptr %{tag}.old")
         self.emit(f"br label %{tag}.have")
@@ -254,15 +248,47 @@ class _Stub(StubText):
         self.slots.append(self.load("i64", f"%{tag}", objects.DATA))
         self.slots += map(self.size, (*result.shape, *dims.strides(result.shape)))
 
+    def _look_for_old(self, tag: str, at: int, result: TensorFact, bytes: str) -> None:
+        """Find an array of the ring that can be had. A caller that lets large results go meets one block again and
+        again, which is in the cache; small ones take turns, since a count just written is slow to read. Where there is
+        none, go to where a new one belongs: an empty place, or, where all are held, each in its turn."""
+        turn = self.load("i64", "%state", at + 16)
+        turned = self.value(f"add i64 {turn}, {8 * _SLOT}")
+        turned = self.value(f"and i64 {turned}, {8 * _SLOT * RING - 1}")
+        small = self.value(f"icmp ule i64 {bytes}, {TURN_BYTES}")
+        first = self.value(f"select i1 {small}, i64 {turned}, i64 {turn}")
+        self.store("i64", first, "%state", at + 16)
+        self.emit(f"br label %{tag}.first")
+        self.label(f"{tag}.first")
+        self.emit(f"br label %{tag}.try")
+        self.label(f"{tag}.try")
+        self.emit(f"%{tag}.offset = phi i64 [{turn}, %{tag}.first], [%{tag}.onward, %{tag}.held]")
+        offset = self.value(f"add i64 %{tag}.offset, {at + 24}")
+        self.emit(f"%{tag}.place = getelementptr i8, ptr %state, i64 {offset}")
+        self.emit(f"%{tag}.old = load ptr, ptr %{tag}.place")
+        empty = self.value(f"icmp eq ptr %{tag}.old, null")
+        self.emit(f"br i1 {empty}, label %{tag}.fresh, label %{tag}.check, !prof !1")
+        self.label(f"{tag}.check")
+        self._check_old(tag, at, result, bytes)
+        self.label(f"{tag}.held")
+        onward = self.value(f"add i64 %{tag}.offset, {8 * _SLOT}")
+        self.emit(f"%{tag}.onward = and i64 {onward}, {8 * _SLOT * RING - 1}")
+        more = self.value(f"icmp ne i64 %{tag}.onward, {turn}")
+        self.emit(f"br i1 {more}, label %{tag}.try, label %{tag}.all")
+        self.label(f"{tag}.all")
+        self.store("i64", turned, "%state", at + 16)
+        self.emit(f"br label %{tag}.fresh")
+
     def _check_old(self, tag: str, at: int, result: TensorFact, bytes: str) -> None:
-        """Go on where the array in the ring is held by the ring alone, is as it was made but for what is set
-        anew, and its block is large enough, and not four times too large."""
+        """Take an array that is held by the ring alone, is as it was made but for what is set anew, and whose block is
+        large enough, and not four times too large. One that was changed, or has weak references, makes room."""
         old = f"%{tag}.old"
+        count = self.load("i64", old, 0)
+        self.need(self.value(f"icmp eq i64 {count}, 1"), f"{tag}.held")
         flags = self.load("i32", old, objects.FLAGS)
         flags = self.value(f"and i32 {flags}, {0xFFFF & ~_SET_ANEW}")
         descriptor = self.load("i64", old, objects.DESCRIPTOR)
         words = [
-            self.value(f"xor i64 {self.load('i64', old, 0)}, 1"),
             self.load("i64", old, objects.WEAK),
             self.value(f"xor i64 {descriptor}, {self.load('i64', '%state', at + 8)}"),
         ]
@@ -273,20 +299,16 @@ class _Stub(StubText):
             words.append(
                 self.value(f"zext i32 {self.value(f'xor i32 {found}, {expected}')} to i64")
             )
-        together = words[0]
+        changes = words[0]
         for word in words[1:]:
-            together = self.value(f"or i64 {together}, {word}")
+            changes = self.value(f"or i64 {changes}, {word}")
+        self.need(self.value(f"icmp eq i64 {changes}, 0"), f"{tag}.fresh")
         capacity = self.load("i64", f"%{tag}.place", 8)
-        small = self.value(f"lshr i64 {capacity}, 2")
-        conditions = [
-            self.value(f"icmp eq i64 {together}, 0"),
-            self.value(f"icmp ule i64 {bytes}, {capacity}"),
-            self.value(f"icmp uge i64 {bytes}, {small}"),
-        ]
-        both = self.value(f"and i1 {conditions[0]}, {conditions[1]}")
-        all = self.value(f"and i1 {both}, {conditions[2]}")
-        self.emit(f"br i1 {all}, label %{tag}.reused, label %{tag}.fresh, !prof !0")
-        self.label(f"{tag}.reused")
+        least = self.value(f"lshr i64 {capacity}, 2")
+        large_enough = self.value(f"icmp ule i64 {bytes}, {capacity}")
+        small_enough = self.value(f"icmp uge i64 {bytes}, {least}")
+        fits = self.value(f"and i1 {large_enough}, {small_enough}")
+        self.emit(f"br i1 {fits}, label %{tag}.reused, label %{tag}.held, !prof !0")
 
     def _layout(self, shape: Shape, item: int) -> tuple[list[tuple[str, str]], str]:
         """Per axis size and stride in bytes, and the flags."""
