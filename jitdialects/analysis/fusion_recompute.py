@@ -22,7 +22,7 @@ from xdsl.ir import Operation, OpResult
 from jitdialects.analysis.fusion_graph import FusionGraph, bits_of, is_computing
 from jitdialects.analysis.fusion_legality import Candidate, candidate_of, union, why_illegal
 from jitdialects.analysis.register_pressure import PressureJudge
-from jitdialects.analysis.roofline import ProfitJudge, cycles_of, cycles_to_move, one_by_one
+from jitdialects.analysis.roofline import Close, Price, ProfitJudge
 from jitdialects.dialects.interfaces import Elementwise, has_trait
 from jitdialects.dialects.tssa_types import shape_of
 
@@ -81,20 +81,22 @@ LEGAL = (
 # ---- profitability -----------------------------------------------------------------------------
 
 
-def why_no_profit(cone: Cone, after: Iterable[Candidate], profit: ProfitJudge) -> str | None:
-    """Why the value is better written once and read; None where the groups `after` it are faster, which compute
-    it themselves."""
+def price(cone: Cone, after: Iterable[Candidate], profit: ProfitJudge) -> Price:
+    """What is saved by the groups `after` the choice, which compute the value themselves, and what that costs."""
     before, after = (cone.group, *cone.readers), tuple(after)
     footprint = sum(map(profit.traffic, before))
     saved = footprint - sum(map(profit.traffic, after))
-    again = cycles_of(cone.ops) * len(cone.readers)
-    for cost in (profit.computed_again, one_by_one):
+    again = profit.costs.cycles_of(cone.ops) * len(cone.readers)
+    for cost in (profit.computed_again, profit.costs.one_by_one):
         again += sum(map(cost, after)) - sum(map(cost, before))
-    if saved <= 0:
+    return Price(saved, profit.costs.cycles_to_move(saved, footprint), again)
+
+
+def why_no_profit(price: Price, balance: float) -> str | None:
+    """Why the value is better written once and read; None where its readers are faster if they compute it."""
+    if price.saved <= 0:
         return "what it is computed from takes as many bytes to read"
-    if again >= cycles_to_move(saved, footprint, profit.core):
-        return f"{saved} bytes would not be moved, but {again:.0f} cycles of computation be done again for it"
-    return None
+    return price.why_not(balance)
 
 
 # ---- the choice --------------------------------------------------------------------------------
@@ -116,6 +118,8 @@ class Recomputation:
         """Per group the operations that it computes again."""
         self.refusals: dict[int, str] = {}
         """Per position why its result stays in memory."""
+        self.close: list[Close] = []
+        """What was decided by little."""
         self._now: dict[Candidate, Candidate] = {}
         """The groups that have changed, as they will be."""
         self._gone = 0
@@ -173,7 +177,10 @@ class Recomputation:
             taken.append(wider)
         root = 1 << self.graph.position[cone.op]
         left = replace(cone.group, exports=cone.group.exports & ~root | cone.written, parts=())
-        why = why_no_profit(cone, (left, *taken), self.profit)
+        cost = price(cone, (left, *taken), self.profit)
+        why = why_no_profit(cost, self.profit.balance)
+        if cost.is_close(self.profit.balance):
+            self.close.append(Close(why is None, cost, f"{cone.op.name} computed again by readers"))
         if why is not None:
             return why
         home = self.home(self.graph.position[cone.op])

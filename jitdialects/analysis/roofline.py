@@ -2,13 +2,14 @@
 
 The roofline model (Williams, Waterman, Patterson, 2009), as far as a comparison needs it: a group moves its
 inputs and results once, at the rate of the level of memory that holds them, and computes at one vector operation
-per step. Sizes that are not known count as `TYPICAL`.
+per step. All of that are estimates. A judgement that would be another one if they were wrong by `CLOSE` is *close*: who
+can measure may have the code for a judge of another `balance`, too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from functools import lru_cache
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from xdsl.dialects.builtin import FixedBitwidthType
 from xdsl.ir import Attribute, Operation, SSAValue
@@ -17,78 +18,161 @@ from jitdialects.analysis.fusion_legality import Candidate, Kind
 from jitdialects.analysis.machine import STEPS, TEMPORARIES, Core
 from jitdialects.analysis.register_pressure import short_name
 from jitdialects.analysis.row_stages import recomputed, stages_of_candidate
+from jitdialects.analysis.typical_sizes import TYPICAL
 from jitdialects.bytecode import dims
 from jitdialects.dialects.tssa_types import shape_of, tensor_of
 
-TYPICAL = 256
-"""A size that is not known, and the value of an argument."""
 VECTOR = 32
 """Bytes of a vector register."""
+CLOSE = 3.0
+"""What bytes and cycles may be wrong by, against each other."""
+BALANCES = {True: 4.0, False: 0.25}
+"""By what has been accepted or refused: the balance for which everything close would be judged the other way."""
 
 
-@lru_cache(4096)
-def elements_of(type: Attribute) -> int:
-    """The number of elements of a tensor, at least 1."""
-    size = dims.product(shape_of(type))
-    return max(1, dims.evaluate(size, dict.fromkeys(dims.symbols_of(size), TYPICAL)))
+@dataclass(frozen=True)
+class Costs:
+    """What moving and computing takes on a core; `typical`: sizes that are not known."""
+
+    core: Core
+    typical: Mapping[str, int] = field(default_factory=dict[str, int])
+    _elements: dict[Attribute, int] = field(default_factory=dict[Attribute, int])
+
+    def elements_of(self, type: Attribute) -> int:
+        """The number of elements of a tensor, at least 1."""
+        known = self._elements.get(type)
+        if known is None:
+            size = dims.product(shape_of(type))
+            sizes = {name: self.typical.get(name, TYPICAL) for name in dims.symbols_of(size)}
+            known = self._elements[type] = max(1, dims.evaluate(size, sizes))
+        return known
+
+    def bytes_of(self, type: Attribute) -> int:
+        """The bytes of a tensor, at least those of one element."""
+        element = tensor_of(type).get_element_type()
+        width = max(1, element.bitwidth // 8) if isinstance(element, FixedBitwidthType) else 8
+        return width * self.elements_of(type)
+
+    def cycles_of(self, ops: Iterable[Operation]) -> float:
+        """The time of operations whose operands and results are in registers; one number takes a step, too."""
+        return sum(
+            STEPS.get(short_name(op), 1) * max(1.0, self.bytes_of(op.results[0].type) / VECTOR)
+            for op in ops
+        )
+
+    def cycles_to_move(self, amount: float, footprint: int) -> float:
+        """The time to move `amount` bytes of data that is `footprint` bytes in all."""
+        rate = next(rate for capacity, rate in self.core.bandwidth if footprint <= capacity)
+        return amount / rate
+
+    def one_by_one(self, group: Candidate) -> float:
+        """What elementary functions behind a product with a vector take longer than by themselves: it makes one
+        number at a time. Cheaper operations hide beside the loads of the next row."""
+        if not any(len(shape_of(op.operands[1])) == 1 for op in group.products):
+            return 0.0
+        results = (
+            (STEPS[name], op.results[0].type)
+            for op in group.ops
+            if (name := short_name(op)) in TEMPORARIES
+        )
+        return sum(
+            steps * (self.elements_of(type) - -(-self.bytes_of(type) // VECTOR))
+            for steps, type in results
+        )
 
 
-def bytes_of(type: Attribute) -> int:
-    """The bytes of a tensor, at least those of one element."""
-    element = tensor_of(type).get_element_type()
-    width = max(1, element.bitwidth // 8) if isinstance(element, FixedBitwidthType) else 8
-    return width * elements_of(type)
+@dataclass(frozen=True)
+class Price:
+    """What other groups would save, and what that costs."""
+
+    saved: int
+    """Bytes that no longer move."""
+    moving: float = 0.0
+    """Cycles that moving them takes."""
+    again: float = 0.0
+    """Cycles of what is computed once more."""
+    alone: float = 0.0
+    """Cycles more of functions that are computed number by number."""
+
+    def why_not(self, balance: float) -> str | None:
+        """Why that is too dear, if computing takes `balance` times what it is taken to; None where it pays."""
+        if self.saved <= 0:
+            return "one group would move as many bytes as two"
+        if (self.again + self.alone) * balance < self.moving or self.again + self.alone <= 0:
+            return None
+        if self.alone > 0:
+            cost = "functions be computed row by row, not in vectors, "
+            return (
+                f"{self.saved} bytes would not be moved, but {cost}in {self.alone:.0f} cycles more"
+            )
+        cost = f"{self.again:.0f} cycles of computation be done again for it"
+        return f"{self.saved} bytes would not be moved, but {cost}"
+
+    def is_close(self, balance: float) -> bool:
+        """Whether estimates that are wrong by `CLOSE` would make it pay, or not pay, unlike now."""
+        computing = (self.again + self.alone) * balance
+        return self.saved > 0 and self.moving < CLOSE * computing < CLOSE * CLOSE * self.moving
+
+    def __str__(self) -> str:
+        computing = self.again + self.alone
+        return f"{computing:.0f} cycles of computation against {self.moving:.0f} of moving {self.saved} bytes"
 
 
-def _row_bytes(group: Candidate) -> int:
-    """What a sweep goes over."""
-    reduction = group.reductions[0]
-    return bytes_of(reduction.operands[0].type) // elements_of(reduction.results[0].type)
+@dataclass(frozen=True)
+class Close:
+    """A judgement by little: `what` was done, or was not, for this price."""
+
+    accepted: bool
+    price: Price
+    what: str
+
+    def __str__(self) -> str:
+        return f"{self.what}{'' if self.accepted else ' not'}: {self.price}"
 
 
-def cycles_of(ops: Iterable[Operation]) -> float:
-    """The time of operations whose operands and results are in registers; one number takes a step, too."""
-    return sum(
-        STEPS.get(short_name(op), 1) * max(1.0, bytes_of(op.results[0].type) / VECTOR) for op in ops
-    )
+def other_balance(judgements: Sequence[Close]) -> tuple[float, Close] | None:
+    """The balance for which most of what is at stake would be judged the other way, and the dearest of that; None
+    where nothing was close."""
 
+    def at_stake(accepted: bool) -> float:
+        return sum(each.price.moving for each in judgements if each.accepted is accepted)
 
-def cycles_to_move(amount: float, footprint: int, core: Core) -> float:
-    """The time to move `amount` bytes of data that is `footprint` bytes in all."""
-    rate = next(rate for capacity, rate in core.bandwidth if footprint <= capacity)
-    return amount / rate
+    if not judgements:
+        return None
+    accepted = at_stake(True) >= at_stake(False)
+    turned = (each for each in judgements if each.accepted is accepted)
+    return BALANCES[accepted], max(turned, key=lambda each: each.price.moving)
 
 
 class ProfitJudge:
-    """Asks whether one group is faster than two on a core, and remembers what it was told about each."""
+    """Asks whether one group is faster than two on a core, and remembers what it was told about each.
 
-    def __init__(self, core: Core) -> None:
-        self.core = core
+    `typical`: sizes that are not known. `balance`: how many times as dear as it is taken to be computing is.
+    """
+
+    def __init__(
+        self, core: Core, typical: Mapping[str, int] | None = None, balance: float = 1.0
+    ) -> None:
+        self.costs, self.balance = Costs(core, typical or {}), balance
         self._bytes: dict[SSAValue, int] = {}
         self._traffic: dict[Candidate, int] = {}
         self._again: dict[Candidate, float] = {}
 
-    def why_no_profit(self, left: Candidate, right: Candidate, both: Candidate) -> str | None:
-        """Why two groups are to be preferred to one; None where one is faster."""
+    def price(self, left: Candidate, right: Candidate, both: Candidate) -> Price:
+        """What one group saves against two."""
         footprint = self.traffic(left) + self.traffic(right)
         saved = footprint - self.traffic(both)
         if saved <= 0:
-            return "one group would move as many bytes as two"
+            return Price(saved)
         again = self.computed_again(both)
         if again > 0:
             again -= self.computed_again(left) + self.computed_again(right)
-        if again > 0 and again >= cycles_to_move(saved, footprint, self.core):
-            return (
-                f"{saved} bytes would not be moved, "
-                f"but {again:.0f} cycles of computation be done again for it"
-            )
-        alone = one_by_one(both)
-        if alone > 0 and alone >= cycles_to_move(saved, footprint, self.core):
-            return (
-                f"{saved} bytes would not be moved, but functions be computed row by row, not in vectors, "
-                f"in {alone:.0f} cycles more"
-            )
-        return None
+        moving = self.costs.cycles_to_move(saved, footprint)
+        return Price(saved, moving, again, self.costs.one_by_one(both))
+
+    def why_no_profit(self, left: Candidate, right: Candidate, both: Candidate) -> str | None:
+        """Why two groups are to be preferred to one; None where one is faster."""
+        return self.price(left, right, both).why_not(self.balance)
 
     def traffic(self, group: Candidate) -> int:
         """Bytes that a group reads and writes: each input and result once, unless it goes over rows that no cache
@@ -99,7 +183,8 @@ class ProfitJudge:
 
     def _traffic_of(self, group: Candidate) -> int:
         written = self._moved(op.results[0] for op in group.yields)
-        if group.kind is not Kind.ROWS or _row_bytes(group) <= self.core.bandwidth[-2][0] / 2:
+        cached = self.costs.core.bandwidth[-2][0] / 2
+        if group.kind is not Kind.ROWS or self._row_bytes(group) <= cached:
             return self._moved(group.inputs) + written
         stages = stages_of_candidate(group)
         elements = {v for v in group.inputs if shape_of(v) == group.shape}
@@ -109,12 +194,18 @@ class ProfitJudge:
             read_once + written + self._moved(v for v in swept if v in elements or v in stages.kept)
         )
 
+    def _row_bytes(self, group: Candidate) -> int:
+        """What a sweep goes over."""
+        reduction = group.reductions[0]
+        rows = self.costs.elements_of(reduction.results[0].type)
+        return self.costs.bytes_of(reduction.operands[0].type) // rows
+
     def _moved(self, values: Iterable[SSAValue]) -> int:
         """Bytes of several values."""
         total, known = 0, self._bytes
         for value in values:
             if value not in known:
-                known[value] = bytes_of(value.type)
+                known[value] = self.costs.bytes_of(value.type)
             total += known[value]
         return total
 
@@ -123,18 +214,5 @@ class ProfitJudge:
         if group.kind is not Kind.ROWS:
             return 0.0
         if group not in self._again:
-            self._again[group] = cycles_of(recomputed(group))
+            self._again[group] = self.costs.cycles_of(recomputed(group))
         return self._again[group]
-
-
-def one_by_one(group: Candidate) -> float:
-    """What elementary functions behind a product with a vector take longer than by themselves: it makes one
-    number at a time. Cheaper operations hide beside the loads of the next row."""
-    if not any(len(shape_of(op.operands[1])) == 1 for op in group.products):
-        return 0.0
-    functions = [op for op in group.ops if short_name(op) in TEMPORARIES]
-    return sum(
-        STEPS[short_name(op)]
-        * (elements_of(op.results[0].type) - -(-bytes_of(op.results[0].type) // VECTOR))
-        for op in functions
-    )

@@ -37,7 +37,9 @@ STAGES = {
 """Stage names that users ask for -> the pass after which the text is taken."""
 
 
-def tensor_passes(signature: str, features: str, fuse: bool = True) -> tuple[ModulePass, ...]:
+def tensor_passes(
+    signature: str, features: str, fuse: bool = True, typical: str = "", balance: float = 1.0
+) -> tuple[ModulePass, ...]:
     """From `vm` to `tssa` over buffers."""
     from jitdialects.lowering.convert_vm_to_tssa import ConvertVmToTssaPass
     from jitdialects.lowering.tssa_bufferize import TssaBufferizePass
@@ -59,7 +61,7 @@ def tensor_passes(signature: str, features: str, fuse: bool = True) -> tuple[Mod
         TssaDcePass(),
         TssaHoistPass(),
         TssaSinkConstantsPass(),
-        TssaFusePass(merge=fuse, features=features),
+        TssaFusePass(merge=fuse, features=features, typical=typical, balance=balance),
         TssaBufferizePass(),
     )
 
@@ -120,11 +122,16 @@ def llvm_passes() -> tuple[ModulePass, ...]:
 
 
 def cpu_passes(
-    signature: str, features: str, fuse: bool = True, schedule: str = ""
+    signature: str,
+    features: str,
+    fuse: bool = True,
+    schedule: str = "",
+    typical: str = "",
+    balance: float = 1.0,
 ) -> tuple[ModulePass, ...]:
     """Everything from `vm` to `llvm`."""
     return (
-        *tensor_passes(signature, features, fuse),
+        *tensor_passes(signature, features, fuse, typical, balance),
         *loop_passes(features, schedule),
         *llvm_passes(),
     )
@@ -141,6 +148,8 @@ class JitDefaultPass(ModulePass):
     features: str = "x86-64-v3"
     fuse: bool = True
     schedule: str = ""
+    typical: str = ""
+    balance: float | int = 1.0
 
     def passes(self) -> tuple[ModulePass, ...]:
         """The passes, in order; `jit-opt --verify-each` runs them one by one."""
@@ -148,7 +157,9 @@ class JitDefaultPass(ModulePass):
             raise PassFailedException(
                 f"jit-default: unknown target '{self.target}'; known: {', '.join(TARGETS)}"
             )
-        return cpu_passes(self.signature, self.features, self.fuse, self.schedule)
+        return cpu_passes(
+            self.signature, self.features, self.fuse, self.schedule, self.typical, self.balance
+        )
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for each in self.passes():
@@ -192,6 +203,8 @@ class Facts:
     schedules: list[str] = field(default_factory=list[str])
     """What each loop nest is told to do, in the form of an override."""
     remarks: list[str] = field(default_factory=list[str])
+    alternative: float = 0.0
+    """The `balance` of a judge of fusion that would decide otherwise what was decided by little; 0: nothing was."""
     milliseconds: dict[str, float] = field(default_factory=dict[str, float])
     cpu_seconds: float = 0.0
     stages: dict[str, str] = field(default_factory=dict[str, str])
@@ -212,6 +225,8 @@ def lower_program(
     *,
     fuse: bool = True,
     schedule: str = "",
+    typical: str = "",
+    balance: float = 1.0,
     dump: bool = False,
     observe: Observer | None = None,
     seconds: float | None = None,
@@ -227,7 +242,7 @@ def lower_program(
     from jitdialects.dialects.context import make_context
     from jitdialects.lowering.bytecode_to_vm import program_to_module
 
-    passes = cpu_passes(str(signature), features, fuse, schedule)
+    passes = cpu_passes(str(signature), features, fuse, schedule, typical, balance)
     ctx = make_context()
     facts.milliseconds["import"] = (time.perf_counter() - started) * 1e3
     started = time.perf_counter()
@@ -259,6 +274,7 @@ def stage_text(facts: Facts, stage: str) -> str:
 def _collect(facts: Facts, name: str, done: ModulePass | None, module: ModuleOp) -> None:
     """Read from the module what is visible at this stage only."""
     from jitdialects.analysis.fusion_facts import count_operators
+    from jitdialects.analysis.roofline import other_balance
     from jitdialects.passes.judging_pass import JudgingPass
     from jitdialects.passes.loop_schedule import LoopSchedulePass
     from jitdialects.passes.tssa_fuse import TssaFusePass
@@ -275,6 +291,8 @@ def _collect(facts: Facts, name: str, done: ModulePass | None, module: ModuleOp)
         facts.remarks += done.remarks
         if isinstance(done, TssaFusePass):
             facts.operators, facts.operators_fused = count_operators(module)
+            other = other_balance(done.close)
+            facts.alternative = 0.0 if other is None else other[0]
     elif isinstance(done, LoopSchedulePass):
         facts.schedules = list(done.chosen)
     elif name == "tssa-bufferize":

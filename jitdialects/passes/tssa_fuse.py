@@ -11,6 +11,7 @@ values to each other, until nothing changes. Two groups become one if three judg
 (`analysis.fusion_legality`), *register pressure* (`analysis.register_pressure`) and *roofline profit*
 (`analysis.roofline`); the first refusal is a remark. What is still read by other groups than its own is computed
 again in each of them where that is faster than memory (`analysis.fusion_recompute`); then groups are found anew.
+What profit decided by little is a remark, too: the option `balance` gives the code of a judge that decides it otherwise.
 A group yields every member that is read outside; groups are put in an order in which each stands after what it
 reads. Needs nothing but SSA. Never moves an operation to another block, never changes what an operation computes.
 """
@@ -19,16 +20,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, SSAValue
+from xdsl.utils.exceptions import PassFailedException
 
 from jitdialects.analysis.fusion_graph import FusionGraph, bits_of, is_computing
 from jitdialects.analysis.fusion_legality import Candidate, Kind, candidate_of, why_illegal
 from jitdialects.analysis.fusion_recompute import Recomputation
 from jitdialects.analysis.machine import Core
 from jitdialects.analysis.register_pressure import PressureJudge
-from jitdialects.analysis.roofline import ProfitJudge
+from jitdialects.analysis.roofline import Close, ProfitJudge, other_balance
+from jitdialects.analysis.typical_sizes import parse_typical
 from jitdialects.passes.fusion_groups import build_groups, copy_into_readers
 from jitdialects.passes.judging_pass import JudgingPass
 
@@ -39,13 +45,15 @@ NEIGHBOURS = 4
 class Fuser:
     """Finds the groups of one block."""
 
-    def __init__(self, block: Block, core: Core, merge: bool) -> None:
+    def __init__(
+        self, block: Block, pressure: PressureJudge, profit: ProfitJudge, merge: bool
+    ) -> None:
         self.graph = FusionGraph(block, copies=merge)
-        self.pressure = PressureJudge(core)
-        self.profit = ProfitJudge(core)
+        self.pressure, self.profit = pressure, profit
         self.groups: dict[Candidate, None] = {}
         self.refusals: dict[tuple[int, int], str] = {}
         self._home: dict[int, Candidate] = {}
+        self._close: dict[tuple[int, int], Close] = {}
         self._refused: set[tuple[Candidate, Candidate]] = set()
         self._joined: dict[Candidate, Candidate] = {}
         for position, node in self.graph.nodes.items():
@@ -103,13 +111,20 @@ class Fuser:
         self._refused.add((one, other))
         both, why = why_illegal(one, other)
         if both is not None:
-            refusal = self.pressure.why_too_much(both)
-            refusal = refusal or self.profit.why_no_profit(one, other, both)
+            refusal = self.pressure.why_too_much(both) or self._why_no_profit(left, right, both)
             if refusal is None:
                 self._merge(both)
                 return
             why = refusal
         self.refusals[left, right] = why
+
+    def _why_no_profit(self, left: int, right: int, both: Candidate) -> str | None:
+        price = self.profit.price(self.home(left), self.home(right), both)
+        why = price.why_not(self.profit.balance)
+        if price.is_close(self.profit.balance):
+            names = [self.graph.nodes[position].op.name for position in (left, right)]
+            self._close[left, right] = Close(why is None, price, " merged with ".join(names))
+        return why
 
     def _merge(self, both: Candidate) -> None:
         self.groups[both] = None
@@ -132,6 +147,12 @@ class Fuser:
                     work |= group.readers
             work &= ~seen
 
+    def close(self) -> Iterator[Close]:
+        """What was judged by little and stands."""
+        for (left, right), judgement in self._close.items():
+            if judgement.accepted or self.home(left) is not self.home(right):
+                yield judgement
+
     def remarks(self) -> Iterator[str]:
         """A sentence part for each refusal that stands: two groups can still have met through a third."""
         for (left, right), why in self.refusals.items():
@@ -144,23 +165,47 @@ class Fuser:
 class TssaFusePass(JudgingPass):
     """Wrap computing operations into tssa.group, alone or merged with what they feed or stand beside.
 
-    `merge=false` gives every operation its own group.
+    `merge=false` gives every operation its own group. `typical="n=65536"` says what sizes to expect that are not known,
+    `balance=4` that computing is so many times as dear, against moving, as the roofline has it.
     """
 
     name = "tssa-fuse"
 
     merge: bool = True
+    typical: str = ""
+    balance: float | int = 1.0
+
+    @cached_property
+    def close(self) -> list[Close]:
+        """What was judged by little, by all calls of this object."""
+        return []
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        if not self.balance > 0:
+            raise PassFailedException(f"{self.name}: balance must be above 0, got {self.balance}")
+        super().apply(ctx, op)
 
     def rewrite(self, function: FuncOp, core: Core) -> Iterator[str]:
+        try:
+            typical = parse_typical(self.typical)
+        except ValueError as error:
+            raise PassFailedException(f"{self.name}: typical: {error}") from None
+        before = len(self.close)
         for block in function.body.blocks:
-            fuser = Fuser(block, core, self.merge)
+            judges = PressureJudge(core), ProfitJudge(core, typical, self.balance)
+            fuser = Fuser(block, *judges, self.merge)
             if self.merge:
                 fuser.run()
                 choice = fuser.recomputation()
                 yield from choice.remarks()
+                self.close.extend(choice.close)
                 if choice.copies:
                     copy_into_readers(fuser.graph, choice.copies)
-                    fuser = Fuser(block, core, self.merge)
+                    fuser = Fuser(block, *judges, self.merge)
                     fuser.run()
+                self.close.extend(fuser.close())
             yield from fuser.remarks()
             build_groups(fuser.graph, list(fuser.groups))
+        other = other_balance(self.close[before:])
+        if other is not None:
+            yield f"by little, and balance={other[0]:g} would have it otherwise: {other[1]}"

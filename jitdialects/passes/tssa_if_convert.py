@@ -27,7 +27,7 @@ from xdsl.utils.hints import isa
 
 from jitdialects.analysis.fusion_graph import is_constant, is_pointwise, takes_copies
 from jitdialects.analysis.machine import Core
-from jitdialects.analysis.roofline import VECTOR, bytes_of, cycles_of, cycles_to_move
+from jitdialects.analysis.roofline import VECTOR, Costs
 from jitdialects.bytecode.dtypes import BOOL
 from jitdialects.dialects.tssa import ELEMENTWISE_OPS, BroadcastOp
 from jitdialects.dialects.tssa_types import shape_of, tensor_type
@@ -137,17 +137,18 @@ def why_no_profit(choice: Choice, core: Core) -> str | None:
     results = [left for left, right in choice.passed if left is not right]
     if not all(map(is_small, choice.ops)) or not all(map(is_small_value, results)):
         return "its values may be large, and a branch computes one side only"
-    kept = sum(bytes_of(left.type) for left in results)
+    costs = Costs(core)
+    kept = sum(costs.bytes_of(left.type) for left in results)
     fused = sum(
-        2 * bytes_of(argument.type)
+        2 * costs.bytes_of(argument.type)
         for argument, (left, right) in zip(choice.join.args, choice.passed, strict=True)
         if left is not right and any(takes_copies(use.operation) for use in argument.uses)
     )
-    inputs = sum(bytes_of(value.type) for value in _read_by_one_side(choice))
+    inputs = sum(costs.bytes_of(value.type) for value in _read_by_one_side(choice))
     footprint = kept + fused + inputs
-    branch = core.mispredicted / 2 + cycles_to_move(fused, footprint, core)
-    both = cycles_of(op for op in choice.ops if not is_constant(op)) / 2
-    both += kept / VECTOR + cycles_to_move(inputs / 2, footprint, core)
+    branch = core.mispredicted / 2 + costs.cycles_to_move(fused, footprint)
+    both = costs.cycles_of(op for op in choice.ops if not is_constant(op)) / 2
+    both += kept / VECTOR + costs.cycles_to_move(inputs / 2, footprint)
     if both < branch:
         return None
     return f"both sides would cost {both:.0f} cycles, and the branch {branch:.0f}"

@@ -94,6 +94,8 @@ def _compile(request: CompileRequest, since: float) -> bytes:
         request.features,
         fuse=request.fuse,
         schedule=request.schedule,
+        typical=request.typical,
+        balance=request.balance,
         dump=request.dump,
         seconds=request.seconds,
     )

@@ -1,6 +1,7 @@
 """Texts of every stage in files with stable names, so that two shapes can be compared with `diff`.
 
-`<folder>/<function>-<first 8 digits of the fingerprint>/<signature>/<NN-pass>.mlir`, and `llvm-ir.ll` beside them, of
+`<folder>/<function>-<first 8 digits of the fingerprint>/<signature>/<NN-pass>.mlir` (behind the signature the balance of
+judges, where it is not 1), and `llvm-ir.ll` beside them, of
 which the line tables of code speak that was compiled while dumping is on.
 """
 
@@ -22,7 +23,9 @@ LONGEST_SLUG = 200
 def folder_of(base: Path, key: CacheKey) -> Path:
     """Where the stages of `key` lie."""
     function, _, arguments = key.signature.partition("(")
-    return base / f"{function}-{key.fingerprint[:8]}" / signature_slug(arguments.rstrip(")"))
+    slug = signature_slug(arguments.rstrip(")"))
+    told = "" if key.balance == 1.0 else f"-balance-{key.balance:g}"
+    return base / f"{function}-{key.fingerprint[:8]}" / f"{slug}{told}"
 
 
 def signature_slug(arguments: str) -> str:

@@ -117,6 +117,8 @@ def _entries(vm: VM, code: FunctionCode) -> Iterator[str]:
             f"    {strategy(code, entry)}; {entry.hits} call(s); {reply.operators_fused} of {reply.operators} operators fused; "
             f"{sum(reply.milliseconds.values()):.1f} ms"
         )
+        if key.typical:
+            yield f"    for judges of fusion {key.typical}"
         why = code.tiers.reasons.get(key.signature)
         if why is not None:
             yield f"    asked for after {why}"

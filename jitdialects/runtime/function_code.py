@@ -84,6 +84,8 @@ class FunctionCode:
         ]
         self.keys: dict[CacheKey, None] = {}
         """What was asked for, in this order."""
+        self.told: dict[str, tuple[str, float]] = {}
+        """By signature, what judges of fusion were told for the code of that: `typical` and `balance` of its key."""
         self.found: list[CacheEntry] = []
         """What of that is compiled."""
         self.superseded: dict[CacheKey, tuple[int, int]] = {}
@@ -133,9 +135,15 @@ class FunctionCode:
         """The numbers of its constants, as files with its code count them."""
         return constant_order(self.program, self.function.name)
 
+    def ask(self, key: CacheKey) -> None:
+        """Code for this key is there, or will be."""
+        self.keys[key] = None
+        self.told.setdefault(key.signature, (key.typical, key.balance))
+
     def learn(self, keys: Sequence[CacheKey]) -> None:
         """There is code for these keys."""
-        self.keys.update(dict.fromkeys(keys))
+        for key in keys:
+            self.ask(key)
         if keys:
             self.version = -1
 

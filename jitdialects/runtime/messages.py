@@ -19,7 +19,7 @@ from jitdialects.bytecode.dims import Dim, Shape
 from jitdialects.bytecode.dtypes import DType
 from jitdialects.errors import Error
 
-VERSION = 5
+VERSION = 6
 _REQUEST, _REPLY = b"JDRQ", b"JDRP"
 _HEAD = struct.Struct("<4sII")
 _LENGTH = struct.Struct("<I")
@@ -71,6 +71,10 @@ class CompileRequest:
     fuse: bool = True
     schedule: str = ""
     """Overrides of the schedules of loop nests."""
+    typical: str = ""
+    """Sizes to be expected where the signature leaves them open."""
+    balance: float = 1.0
+    """How many times as dear as usual the judges of fusion shall take computing to be."""
     dump: bool = False
     seconds: float | None = None
     """What lowering may take."""
@@ -88,6 +92,8 @@ class CompileRequest:
             "numerics": self.numerics,
             "fuse": self.fuse,
             "schedule": self.schedule,
+            "typical": self.typical,
+            "balance": self.balance,
             "dump": self.dump,
             "seconds": self.seconds,
             "source": self.source,
@@ -164,6 +170,8 @@ class CompileReply:
     """Texts by stage, if asked for."""
     level: str = ""
     """The lowest feature level that has every instruction of the code; empty: not known."""
+    alternative: float = 0.0
+    """The `balance` of a request whose code may turn out faster: fusion was decided by little. 0: nothing was."""
     final: bool = False
     """Whether every attempt would end in this `error`."""
 
@@ -201,6 +209,7 @@ class CompileReply:
                 meta["cpu_seconds"],
                 meta["stages"],
                 meta["level"],
+                meta["alternative"],
             )
         except (KeyError, TypeError, ValueError, Error) as error:
             raise MessageError(f"compile reply: {error!r}") from None

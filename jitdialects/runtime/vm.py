@@ -10,8 +10,6 @@ import math
 import time
 import weakref
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import partial
 from typing import cast
 
 import numpy as np
@@ -21,7 +19,7 @@ from jitdialects.bytecode.signature import Signature
 from jitdialects.bytecode.verifier import verify
 from jitdialects.config import config, machine_made
 from jitdialects.errors import ArgumentError, Error
-from jitdialects.runtime import dump, float_environment, policy_trace
+from jitdialects.runtime import float_environment, policy_trace
 from jitdialects.runtime.cache import CacheEntry, CacheKey
 from jitdialects.runtime.callables import settle, stub_of
 from jitdialects.runtime.dispatch import Kernel, class_of, type_of
@@ -41,13 +39,14 @@ from jitdialects.runtime.identity import (
 )
 from jitdialects.runtime.indicators import indicators
 from jitdialects.runtime.interpreter import Activation, ProfiledActivation
-from jitdialects.runtime.messages import CompileReply, CompileRequest
+from jitdialects.runtime.messages import CompileReply
 from jitdialects.runtime.policy import Experience, Policy, default_experience
 from jitdialects.runtime.pool import MemoryPool, default_pool
 from jitdialects.runtime.profile import MAX_SHAPES, Miss, ShapeHistory, Shapes
 from jitdialects.runtime.profiler import profiler
+from jitdialects.runtime.requests import Requests
 from jitdialects.runtime.service import CompileService, default_service
-from jitdialects.runtime.tiers import TIMED_EVERY, TIMED_FIRST, Standing, exact
+from jitdialects.runtime.tiers import TIMED_EVERY, TIMED_FIRST, exact
 from jitdialects.runtime.trial import race
 from jitdialects.runtime.units import Unit
 from jitdialects.runtime.values import (
@@ -181,7 +180,7 @@ class VM:
     def compile_postponed(self) -> None:
         """Ask for what the policy put off because it did not pay yet."""
         for code in self._codes():
-            code.tiers.demand(_Requests(self, code))
+            code.tiers.demand(Requests(self, code))
 
     def _codes(self) -> list[FunctionCode]:
         """Functions, and those parts that are compiled by themselves."""
@@ -303,7 +302,7 @@ class VM:
             return
         hot = code.hot.sample((id(history), shapes), signature)
         if hot is not None:
-            code.tiers.specialise(signature, history, hot, _Requests(self, code))
+            code.tiers.specialise(signature, history, hot, Requests(self, code))
 
     def _try(
         self, code: FunctionCode, special: Special, entry: CacheEntry, arguments: Sequence[object]
@@ -364,7 +363,7 @@ class VM:
         if was_hot:
             self._miss(code, values)
             if code.tiers.is_time(history, shapes):
-                code.tiers.ask(history, shapes, _Requests(self, code))
+                code.tiers.ask(history, shapes, Requests(self, code))
         before = None if self.recorder is None else list(code.profile.counts)
         started = time.perf_counter()
         results = interpret()
@@ -373,7 +372,7 @@ class VM:
         if before is not None:
             self._record(code, values, started, seconds, before)
         if not was_hot and code.tiers.is_time(history, shapes):
-            code.tiers.ask(history, shapes, _Requests(self, code))
+            code.tiers.ask(history, shapes, Requests(self, code))
         return results
 
     def _miss(self, code: FunctionCode, values: Sequence[Value]) -> None:
@@ -404,7 +403,7 @@ class VM:
             history.note(shapes)
             if code.profile.hot:
                 self._miss(code, values)
-            code.tiers.ask(history, shapes, _Requests(self, code))
+            code.tiers.ask(history, shapes, Requests(self, code))
         return None
 
     def run_stretch(
@@ -482,6 +481,7 @@ class VM:
 
     def key(self, code: FunctionCode, signature: Signature) -> CacheKey:
         """The key of `signature` as this machine would have it compiled now."""
+        typical, balance = code.told.get(str(signature), ("", 1.0))
         return CacheKey(
             code.fingerprint,
             str(signature),
@@ -490,6 +490,8 @@ class VM:
             config.numerics,
             self.policy.fuse,
             self.policy.schedule,
+            typical,
+            balance,
         )
 
 
@@ -513,74 +515,6 @@ def _stands_for(entry: CacheEntry, kernel: Kernel | None) -> int:
     if hits < TIMED_FIRST or (kernel is not None and kernel.stub):
         return 1
     return 0 if hits & TIMED_EVERY - 1 else TIMED_EVERY
-
-
-@dataclass(frozen=True)
-class _Requests:
-    """How the tiers of one function have code made."""
-
-    vm: VM
-    code: FunctionCode
-
-    def standing(self, signature: Signature, history: ShapeHistory) -> Standing:
-        """What there is for `signature`."""
-        code, service = self.code, self.vm.service
-        key = self.vm.key(code, signature)
-        asked = key in code.keys
-        if service.is_pending(key):
-            if not asked:  # somebody else did: wait for it, too
-                self.submit(signature, history)
-            return Standing.PENDING
-        entry = service.cache.find(key)
-        if entry is not None:
-            if asked and entry.version <= code.version:
-                return Standing.REFUSES  # it was tried
-            code.version = -1
-        elif key not in service.failures:
-            return Standing.ABSENT
-        code.keys[key] = None
-        if entry is not None:
-            return Standing.READY
-        if self.vm.recorder is not None:
-            self.vm.recorder.failed(self.vm.recorded_as(code), key.signature)
-        return Standing.FAILED
-
-    def prepare(self) -> None:
-        """Code may be asked for soon."""
-        self.vm.service.prepare()
-
-    def submit(self, signature: Signature, history: ShapeHistory) -> None:
-        """Have it compiled, instead of what it makes superfluous."""
-        vm, code = self.vm, self.code
-        key = vm.key(code, signature)
-        code.keys[key] = None
-        request = partial(_request_bytes, code.program, code.function.name, key)
-        saving = partial(vm.policy.saving, code.profile)
-        vm.service.submit(
-            key, request, code.program.constants, saving, owner=vm, order=code.constant_order
-        )
-        before = history.asked
-        if before is not None and before != signature and signature.covers(before):
-            vm.service.cancel(vm.key(code, before), owner=vm)
-        history.asked = signature
-
-
-def _request_bytes(program: Program, function: str, key: CacheKey) -> bytes:
-    """The request to compile a function for what `key` says."""
-    folder = None if config.dump is None else dump.folder_of(config.dump.absolute(), key)
-    request = CompileRequest(
-        program.to_bytes(),
-        function,
-        key.signature,
-        key.features,
-        key.numerics,
-        key.fuse,
-        key.schedule,
-        dump=folder is not None,
-        seconds=config.compile_seconds,
-        source="" if folder is None else str(folder / dump.LLVM_IR),
-    )
-    return request.encode()
 
 
 _UNTRIED = (Stage.ASKED, Stage.TRIAL)

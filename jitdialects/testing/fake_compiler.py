@@ -96,6 +96,7 @@ class FakeCompiler:
             "operators_fused": 2,
             "schedules": [],
             "remarks": ["a remark"],
+            "alternative": 0.0,
             "milliseconds": {"codegen": 1.5},
             "cpu_seconds": 0.001,
             "stages": {"00-vm": "builtin.module {}"} if request.dump else {},

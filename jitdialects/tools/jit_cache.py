@@ -252,6 +252,8 @@ def _against(each: Listed, digest: str | None, wanted: Signature | None) -> Iter
         key.features,
         compiler_version(),
         config.numerics,
+        typical=key.typical,
+        balance=key.balance,
     )
     found = list(field_differences(now, key))
     if stored.level > feature_level():

@@ -69,7 +69,8 @@ class Compiled:
 
     `schedule` is the feature level that the loops are scheduled for, `target` the one that the machine
     code is for: a schedule of 16 lanes runs on a CPU of 8, with the same bits. `fuse=False` keeps every
-    operator a loop nest of its own; `override` gives some nests other schedules.
+    operator a loop nest of its own; `override` gives some nests other schedules; `typical` and `balance` are for
+    the judges of fusion.
     """
 
     def __init__(
@@ -80,6 +81,8 @@ class Compiled:
         target: str | None = None,
         fuse: bool = True,
         override: str = "",
+        typical: str = "",
+        balance: float = 1.0,
     ) -> None:
         target = target or feature_level()
         module, facts = lower_program(
@@ -88,6 +91,8 @@ class Compiled:
             schedule or target,
             fuse=fuse,
             schedule=override,
+            typical=typical,
+            balance=balance,
             observe=check_plans,
         )
         self._load(program, signature, facts, compile_llvm_module(module, target))

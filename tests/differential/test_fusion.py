@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 import pytest
-from differential.harness import Compiled, Results, assert_same, for_all, program
+from differential.harness import Compiled, Results, assert_same, by_oracle, for_all, program
 
 from jitdialects.analysis.fusion_recompute import Recomputation
 from jitdialects.bytecode.attributes import Ints
@@ -286,3 +286,24 @@ def test_reductions_in_one_sweep_have_the_bits_of_each_alone(types: str) -> None
     if "strided" in types:
         calls = calls[1:]
     for_all(calls, types, body)
+
+
+def test_what_judges_are_told_changes_groups_and_no_bits() -> None:
+    """Sizes that are expected, right or wrong, and judges of any balance."""
+
+    def body(main: FunctionBuilder) -> None:
+        x, y = main.parameters
+        t = main.apply("divide", x, y)
+        main.returns(*(main.apply(name, t, axis=-1) for name in ("min", "max")))
+
+    signature = parse("main(f32[m,n], f32[m,n])")
+    made = program(2, body)
+    told = [{"typical": "m=4, n=4"}, {"typical": "m=1048576, n=4096"}, {"typical": "m=0"}]
+    told += [{"balance": 1e6}, {"balance": 1e-6}]
+    codes = [Compiled(made, signature, **each) for each in ({}, *told)]
+    assert len({len(code.facts.schedules) for code in codes}) > 1
+    for m, n in ((2, 2), (3, 40), (70, 17)):
+        arguments = [normal(m, n), normal(m, n)]
+        want = by_oracle(made, arguments)
+        for code in codes:
+            assert_same(code.run(arguments), want, str(code.facts.remarks))

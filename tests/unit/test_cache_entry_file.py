@@ -26,6 +26,7 @@ FACTS = {
     "operators_fused": 0,
     "schedules": [],
     "remarks": [],
+    "alternative": 0.0,
     "milliseconds": {},
     "cpu_seconds": 0.0,
     "stages": {"00-vm": "text"},

@@ -74,6 +74,7 @@ def test_replies_are_read_with_their_expressions() -> None:
         "operators_fused": 2,
         "schedules": [],
         "remarks": [],
+        "alternative": 0.0,
         "milliseconds": {"codegen": 2.0},
         "cpu_seconds": 0.002,
         "stages": {},

@@ -22,7 +22,7 @@ from jitdialects.analysis.fusion_legality import (
 from jitdialects.analysis.fusion_recompute import Recomputation
 from jitdialects.analysis.machine import CORES, STEPS
 from jitdialects.analysis.register_pressure import PressureJudge, pressure_of
-from jitdialects.analysis.roofline import ProfitJudge, bytes_of
+from jitdialects.analysis.roofline import Costs, ProfitJudge
 from jitdialects.analysis.row_stages import RowStages, recomputed, stages_of_candidate
 from jitdialects.dialects.context import make_context
 from jitdialects.passes.tssa_fuse import TssaFusePass
@@ -89,7 +89,7 @@ def test_what_is_read_outside_is_yielded() -> None:
 
 def test_traffic_counts_inputs_and_results_once() -> None:
     graph = graph_of(parse(CHAIN))
-    assert bytes_of(graph.ops[0].results[0].type) == 32
+    assert Costs(CORE).bytes_of(graph.ops[0].results[0].type) == 32
     assert ProfitJudge(CORE).traffic(group(graph, 0)) == 64
     assert ProfitJudge(CORE).traffic(group(graph, 0, 1, 2)) == 96  # x and y, and the result
 

@@ -28,10 +28,23 @@ class CacheKey:
     numerics: str = "strict"
     fuse: bool = True
     schedule: str = ""
+    typical: str = ""
+    """Sizes to be expected where the signature leaves them open, coarse. With `balance`, what the judges of fusion were
+    told: other code with equal results."""
+    balance: float = 1.0
 
     def is_akin(self, other: CacheKey) -> bool:
-        """Whether they differ at most in signature and level."""
-        return replace(self, signature=other.signature, features=other.features) == other
+        """Whether they differ at most in signature, level, and what judges were told."""
+        return (
+            replace(
+                self,
+                signature=other.signature,
+                features=other.features,
+                typical=other.typical,
+                balance=other.balance,
+            )
+            == other
+        )
 
     @property
     def folder(self) -> str:
@@ -40,10 +53,11 @@ class CacheKey:
 
     @property
     def file_name(self) -> str:
-        """Name of its entry in the folder: class of calls, signature, level."""
-        return f"{class_prefix(self)}{signature_prefix(self)}{self.features[-2:]}{SUFFIX}"
+        """Name of its entry in the folder: class of calls, signature, what judges were told if anything, level."""
+        parts = class_prefix(self), signature_prefix(self), _advice(self), self.features[-2:]
+        return f"{''.join(parts)}{SUFFIX}"
 
-    def as_json(self) -> dict[str, str | bool]:
+    def as_json(self) -> dict[str, str | bool | float]:
         """The fields."""
         return asdict(self)
 
@@ -51,10 +65,16 @@ class CacheKey:
 def key_from_json(data: object) -> CacheKey:
     """The key in the fields of `as_json`; `ValueError` for anything else."""
     values = cast("dict[str, Any]", data if isinstance(data, dict) else {})
-    wanted = {each.name: bool if each.name == "fuse" else str for each in fields(CacheKey)}
+    wanted = {each.name: _TYPES.get(each.name, str) for each in fields(CacheKey)}
     if {name: type(value) for name, value in values.items()} == wanted:
         return CacheKey(**values)
     raise ValueError("the key has other fields")
+
+
+_TYPES = {"fuse": bool, "balance": float}
+"""Of fields that are no text."""
+_OTHER = "b-"
+"""Behind the advice of code for another balance, which is on trial as long as there is the code for 1, too."""
 
 
 def _digest(text: str, size: int) -> str:
@@ -87,13 +107,27 @@ def signature_prefix(key: CacheKey) -> str:
     return f"{kind}{_digest(key.signature, 8)}-"
 
 
+def _advice(key: CacheKey) -> str:
+    """The part of a file name that tells apart code for one signature."""
+    if not key.typical and key.balance == 1.0:
+        return ""
+    return f"{_digest(f'{key.typical} {key.balance}', 4)}{_OTHER if key.balance != 1.0 else '-'}"
+
+
 def candidates(names: Iterable[str], wanted: CacheKey) -> tuple[list[str], list[list[str]]]:
     """Of the files in one folder, those for exactly `wanted`, and those for all sizes of such calls, one list
-    for each signature. First in each: what was made for this very level, then for the highest."""
+    for each signature. First in each: what was made for this very level, then for the highest; of that, what judges
+    were told the same for, then what is on trial nowhere."""
     of_class, own = class_prefix(wanted), wanted.features[-2:] + SUFFIX
     exact = of_class + signature_prefix(wanted)
+    told = _advice(wanted)
+
+    def rank(name: str) -> tuple[object, ...]:
+        advice, level = name[len(exact) : -len(own)], name[-len(own) :]
+        return level == own, level, advice == told, not advice.endswith(_OTHER), name
+
     groups: dict[str, list[str]] = {}
-    for name in sorted(names, key=lambda n: (n.endswith(own), n), reverse=True):
+    for name in sorted(names, key=rank, reverse=True):
         if name.startswith(of_class) and name.endswith(SUFFIX):
             groups.setdefault(name[: len(exact)], []).append(name)
     general = [group for prefix, group in groups.items() if prefix.startswith(of_class + "g")]
