@@ -26,7 +26,6 @@ import math
 import os
 import struct
 import sys
-import tempfile
 import threading
 import time
 import weakref
@@ -342,7 +341,8 @@ class CompileServer:
 def _start(budget: tuple[float, int]) -> _Process:
     """Start a server; `OSError` where that is not possible."""
     import socket
-    import subprocess  # both of no use to a process that finds all its code
+    import subprocess
+    import tempfile  # of no use to a process that finds all its code
 
     ours, theirs = socket.socketpair()
     # without a buffer, whose lock a forked process would wait for; closed in `end`
@@ -354,7 +354,7 @@ def _start(budget: tuple[float, int]) -> _Process:
             # a process group of its own, so that ^C in a terminal ends calls and not the server; no
             # session of its own: its niceness would be weighed against nobody
             popen = subprocess.Popen(
-                [sys.executable, "-I", str(MAIN), *map(str, (passed, *budget, _niceness()))],
+                [sys.executable, "-I", "-S", str(MAIN), *map(str, (passed, *budget, _niceness()))],
                 pass_fds=(passed,),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,

@@ -1,11 +1,12 @@
-"""The compile server, started by `compile_server`: `python -I compile_server_main.py FD SECONDS MEGABYTES NICENESS`.
+"""The compile server, started by `compile_server`: `python -I -S compile_server_main.py FD SECONDS MEGABYTES NICENESS`.
 
 Serves compile requests from the socket FD one by one: first a JSON message with the parent's import
 path, then requests, each answered. Ends with its parent, when the socket closes, when one request takes
 SECONDS (by the kernel's timer: also where a thread holds the GIL), and, after a reply, when it has
 grown beyond `RESIDENT_LIMIT` or the request met the limit of MEGABYTES more than the server itself needs.
 
-Run by path, so that nothing of the package is imported before the parent's import path is known.
+Run by path, so that nothing of the package is imported before the parent's import path is known; without `site`,
+whose work the parent has done, unless packages are found by its hooks only (editable installs).
 """
 
 from __future__ import annotations
@@ -16,10 +17,12 @@ import os
 import resource
 import select
 import signal
+import site
 import socket
 import sys
 import threading
 import time
+from importlib.util import find_spec
 
 RESIDENT_LIMIT = 1 << 30
 """Bytes of resident memory beyond which a server leaves after its reply; the parent starts another."""
@@ -28,6 +31,7 @@ RESIDENT_LIMIT = 1 << 30
 def main() -> None:
     """Serve until the parent is gone."""
     descriptor, seconds, megabytes, niceness = sys.argv[1:]
+    gc.disable()  # importing makes much and drops nothing; a request is collected behind its reply
     connection = socket.socket(fileno=int(descriptor))
     os.nice(int(niceness))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -38,10 +42,11 @@ def main() -> None:
     from jitdialects.runtime.compile_server import LENGTH, receive
     from jitdialects.runtime.compiler import compile_request, prepare, prepare_in_turn
     from jitdialects.runtime.messages import encode_error
+    from jitdialects.runtime.quick_definitions import quick_definitions
 
     float_environment.enter()
-    prepare(FEATURE_LEVELS[0])
-    gc.disable()
+    with quick_definitions():
+        prepare(FEATURE_LEVELS[0])
     gc.freeze()
     threading.Thread(target=prepare_in_turn, daemon=True).start()
     limit = _data_memory() + (int(megabytes) << 20)
@@ -78,6 +83,8 @@ def _extend_path(connection: socket.socket) -> None:
     length = int.from_bytes(connection.recv(8, socket.MSG_WAITALL), "little")
     hello = json.loads(connection.recv(length, socket.MSG_WAITALL))
     sys.path[:] = [entry for entry in hello["path"] if entry]
+    if not all(map(find_spec, ("jitdialects", "xdsl", "llvmlite", "numpy"))):
+        site.main()
 
 
 def _leave_with_parent(descriptor: int) -> None:

@@ -15,8 +15,8 @@ from jitdialects.bytecode.signature import parse
 from jitdialects.config import FEATURE_LEVELS
 from jitdialects.errors import CompileError, CompileTimeError, Error
 from jitdialects.runtime.constants import PACKED_RANK
-from jitdialects.runtime.dump import LLVM_IR
 from jitdialects.runtime.messages import (
+    LLVM_IR,
     CompileReply,
     CompileRequest,
     ConstantFact,

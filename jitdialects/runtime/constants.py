@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import weakref
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jitdialects.runtime.values import Array
+if TYPE_CHECKING:
+    from jitdialects.runtime.values import Array
 
 ALIGNMENT = 64
 """Bytes; a cache line, and the widest vector."""

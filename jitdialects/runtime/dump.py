@@ -12,10 +12,9 @@ import re
 from pathlib import Path
 
 from jitdialects.runtime.cache import CacheKey
-from jitdialects.runtime.messages import CompileReply
+from jitdialects.runtime.messages import LLVM_IR, CompileReply
 from jitdialects.runtime.notices import notice
 
-LLVM_IR = "llvm-ir.ll"
 LONGEST_SLUG = 200
 """File systems take 255 bytes in a name."""
 

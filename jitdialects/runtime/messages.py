@@ -20,6 +20,8 @@ from jitdialects.bytecode.dtypes import DType
 from jitdialects.errors import Error
 
 VERSION = 6
+LLVM_IR = "llvm-ir.ll"
+"""Among the stages of a reply, the text that LLVM reads; the others are called after passes."""
 _REQUEST, _REPLY = b"JDRQ", b"JDRP"
 _HEAD = struct.Struct("<4sII")
 _LENGTH = struct.Struct("<I")

@@ -14,7 +14,7 @@ from jitdialects.config import config
 from jitdialects.runtime import dump
 from jitdialects.runtime.cache import CacheKey
 from jitdialects.runtime.function_code import FunctionCode
-from jitdialects.runtime.messages import CompileRequest
+from jitdialects.runtime.messages import LLVM_IR, CompileRequest
 from jitdialects.runtime.policy import Policy
 from jitdialects.runtime.policy_trace import Recorder
 from jitdialects.runtime.profile import ShapeHistory
@@ -144,6 +144,6 @@ def _request_bytes(program: Program, function: str, key: CacheKey) -> bytes:
         key.balance,
         dump=folder is not None,
         seconds=config.compile_seconds,
-        source="" if folder is None else str(folder / dump.LLVM_IR),
+        source="" if folder is None else str(folder / LLVM_IR),
     )
     return request.encode()

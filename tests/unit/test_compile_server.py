@@ -137,6 +137,15 @@ def test_a_server_that_cannot_be_started_is_no_error_before_it_is_asked(
     assert server.is_apart
 
 
+def test_packages_that_only_hooks_of_site_find_are_found(
+    server: CompileServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As in an editable install: their folder is in no path, and `site` installs a finder."""
+    path = [p for p in sys.path if not (Path(p) / "xdsl").exists()]
+    monkeypatch.setattr(sys, "path", path)
+    assert CompileReply.decode(server(request())).error is None
+
+
 def test_the_caller_imports_no_compiler() -> None:
     script = (
         "import sys, numpy as np, jitdialects as jd\n"

@@ -1,0 +1,59 @@
+"""Classes that are defined the quick way are like others."""
+
+import dataclasses
+import subprocess
+import sys
+
+FRESH = """
+import dataclasses
+from jitdialects.runtime.quick_definitions import quick_definitions
+
+with quick_definitions():
+    from xdsl.dialects import arith, llvm, memref
+    from xdsl.irdl.declarative_assembly_format import FormatProgram
+
+    @dataclasses.dataclass(frozen=True)
+    class First:
+        x: int
+        y: str = "a"
+
+    @dataclasses.dataclass(frozen=True)
+    class Second:
+        x: float
+        y: str = "b"
+
+assert First(1) == First(1, "a") != Second(1), "classes may share code, not what they are"
+assert repr(Second(2)) == "Second(x=2, y='b')" and hash(First(1)) == hash(First(1))
+try:
+    First(1).x = 2
+except dataclasses.FrozenInstanceError:
+    pass
+else:
+    raise AssertionError("frozen no more")
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import Builtin
+from xdsl.parser import Parser
+
+context = Context()
+for dialect in (Builtin, arith.Arith, llvm.LLVM, memref.MemRef):
+    context.load_dialect(dialect)
+text = '''builtin.module {
+  %0 = arith.constant 1.000000e+00 : f32
+  %1 = arith.addf %0, %0 : f32
+  %2 = memref.alloca() : memref<f32>
+  memref.dealloc %2 : memref<f32>
+}'''
+assert str(Parser(context, text).parse_module()) == text, "formats are read when they are used"
+assert FormatProgram.from_str.__module__ == FormatProgram.__module__, "later definitions are ordinary"
+assert "exec" not in vars(dataclasses)
+"""
+
+
+def test_what_is_defined_the_quick_way_is_like_what_is_not() -> None:
+    subprocess.run([sys.executable, "-c", FRESH], check=True)
+
+
+def test_it_is_for_the_process_that_compiles_only() -> None:
+    assert "exec" not in vars(dataclasses)
+    assert "jitdialects.runtime.quick_definitions" not in sys.modules
