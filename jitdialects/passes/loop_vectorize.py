@@ -200,6 +200,13 @@ class Widener:
                 self._write_wide(op)
 
     def _write_scalar(self, op: Operation) -> None:
+        """A copy, unless it is a sum of indices that are known: places in memory stay numbers, as other passes
+        need them."""
+        if op.name == "arith.addi" and isinstance(op.results[0].type, IndexType):
+            left, right = (self.math.number(self.as_scalar(v)) for v in op.operands)
+            if left == 0 or right == 0 or (isinstance(left, int) and isinstance(right, int)):
+                self.scalars[op.results[0]] = self.math.value(self.math.add(left, right))
+                return
         self.put(copy_op(op, self.scalars))
 
     def _write_wide(self, op: Operation) -> None:

@@ -121,6 +121,27 @@ def stages(name: str) -> tuple[ModuleOp, ...]:
     return tuple(found)
 
 
+# ---- what passes make possible for each other -------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("operator", "signature"),
+    [("sum", "main(f32[64,256])"), ("matmul", "main(f32[64,256], f32[256])")],
+)
+def test_lanes_of_a_row_are_never_in_memory(operator: str, signature: str) -> None:
+    attributes = {"axis": 1} if operator == "sum" else {}
+    count = signature.count("f32")
+    module = program_to_module(
+        _program(count, lambda f: f.apply(operator, *f.parameters, **attributes))
+    )
+    ctx = make_context()
+    for each in cpu_passes(signature, FEATURES):
+        if each.name == "expand-elementary":
+            break
+        each.apply(ctx, module)
+    assert not [op for op in module.walk() if op.name == "memref.alloca"]
+
+
 # ---- the list ----------------------------------------------------------------------------------
 
 
