@@ -61,6 +61,8 @@ _SOON = 0.3
 """Seconds that a call waits for its turn; then it is quicker to start another server."""
 _AT_ONCE, _IN_TURN, _WHEN_IDLE = range(3)
 _NICE = 5
+START_SECONDS = 0.25
+"""Processor time of a server until it is ready."""
 _SAID_AT_MOST = 300
 
 
@@ -218,6 +220,13 @@ class CompileServer:
         """The process id of the server, if one is running."""
         server = self._process
         return None if server is None else server.popen.pid
+
+    @property
+    def start_seconds(self) -> float:
+        """What a first request takes from the calls of this process beside compiling: the start of a server that
+        has to share their only CPU; 0 where one runs, or another CPU is there."""
+        is_to_start = self.is_apart and self._process is None
+        return START_SECONDS if is_to_start and _has_one_cpu() else 0.0
 
     @property
     def is_apart(self) -> bool:
@@ -384,7 +393,12 @@ def _start(budget: tuple[float, int]) -> _Process:
 
 def _niceness() -> int:
     """Beside a caller on one CPU the server must not take half of it, nor starve."""
-    return _NICE if len(os.sched_getaffinity(0)) == 1 else 0
+    return _NICE if _has_one_cpu() else 0
+
+
+def _has_one_cpu() -> bool:
+    """Whether a server and the calls of this process take turns."""
+    return len(os.sched_getaffinity(0)) == 1
 
 
 def _exchange(server: _Process, request: bytes) -> bytes:

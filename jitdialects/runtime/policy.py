@@ -23,6 +23,8 @@ from jitdialects.runtime.profile import Profile, Times
 from jitdialects.runtime.shape_policies import POLICIES, ShapePolicy, check_shapes
 from jitdialects.runtime.thresholds import Thresholds
 
+LOOP_SECONDS = 0.02
+"""How long loops are interpreted, unless a policy says otherwise."""
 NEVER = 10**9
 """A threshold that is meant never to be met."""
 
@@ -72,6 +74,8 @@ class Evidence:
     """Operators that one of them executes."""
     work: Work
     """What there is to compile."""
+    start: float = 0.0
+    """Seconds that the start of the compiler would take from the calls themselves."""
 
 
 @dataclass(frozen=True)
@@ -96,8 +100,8 @@ class Policy:
     `schedule`: what some loop nests shall do instead of what the compiler would choose, as
     `dialects.schedules` says; code that cannot be made so is not made, and `explain` says why.
     `tuning`: the numbers of the kind of machine; `Policy.profile("gpu")` chooses them by name.
-    `loop_seconds`: how long a call is interpreted before its loops are compiled by themselves, whatever that costs:
-    about as long as a compile takes.
+    `loop_seconds`: how long a call is interpreted before its loops are compiled by themselves, whatever that costs
+    (None: about as long as a compile takes, and the start of the compiler where that needs the CPU of the call).
     """
 
     threshold: int | None = None
@@ -105,14 +109,14 @@ class Policy:
     fuse: bool = True
     schedule: str = ""
     tuning: Tuning = TUNINGS["cpu"]
-    loop_seconds: float = 0.02
+    loop_seconds: float | None = None
 
     def __post_init__(self) -> None:
         threshold = cast(object, self.threshold)
         if threshold is not None and not (isinstance(threshold, int) and threshold >= 1):
             raise ConfigError(f"Policy: threshold must be an int of at least 1, got {threshold!r}")
         check_shapes("Policy", self.shapes)
-        if not self.loop_seconds >= 0:
+        if self.loop_seconds is not None and not self.loop_seconds >= 0:
             raise ConfigError(
                 f"Policy: loop_seconds must be 0 or more seconds, got {self.loop_seconds!r}"
             )
@@ -154,14 +158,18 @@ class Policy:
             return Decision(False, f"{many} execution(s), the threshold is {threshold}{raised}")
         if demanded:
             return Decision(True, f"{many} execution(s), the threshold is {threshold}")
-        cost = experience.model.compile_seconds(evidence.work)
+        compiling = experience.model.compile_seconds(evidence.work)
+        starting = evidence.start * _share(evidence, experience) if evidence.start else 0.0
+        cost = compiling + starting
         compiled = experience.model.compiled_seconds(evidence.interpreted, evidence.operators)
         saving = evidence.interpreted - compiled
         why = (
             f"{runs} run(s) of {evidence.interpreted * 1e6:.0f} us, which code should take "
             f"{compiled * 1e6:.0f} us for: as many again save {saving * runs * 1e3:.1f} ms, "
-            f"compiling takes about {cost * 1e3:.0f} ms"
+            f"compiling takes about {compiling * 1e3:.0f} ms"
         )
+        if starting:
+            why += f", its part in the start of the compiler on this CPU {starting * 1e3:.0f} ms"
         return Decision(saving * runs > cost, why, saving * runs / cost if cost > 0 else 1.0)
 
     def is_slower(self, compiled: Times, interpreted: Times) -> bool:
@@ -192,6 +200,12 @@ class Policy:
         """Which signatures are compiled."""
         shapes = self.shapes or config.shapes
         return POLICIES[shapes] if isinstance(shapes, str) else shapes
+
+
+def _share(evidence: Evidence, experience: Experience) -> float:
+    """A unit's part in what all units pay together: that of the time that the process has run functions for."""
+    own, all_units = evidence.runs * evidence.interpreted, experience.thresholds.run_seconds
+    return own / all_units if own < all_units else 1.0
 
 
 default_experience = Experience()

@@ -74,6 +74,11 @@ class Requests:
         """Code may be asked for soon."""
         self.vm.service.prepare()
 
+    @property
+    def start_seconds(self) -> float:
+        """What the start of the compiler would take from the calls."""
+        return self.vm.service.start_seconds
+
     def submit(self, signature: Signature, history: ShapeHistory) -> None:
         """Have it compiled, instead of what it makes superfluous."""
         key = self._key(signature, history)

@@ -163,6 +163,12 @@ class CompileService:
         if isinstance(self._compile, CompileServer) and not self._stopped:
             self._compile.prepare()
 
+    @property
+    def start_seconds(self) -> float:
+        """What the next request takes from calls beside compiling: the start of a compiler on their only CPU."""
+        compiler = self._compile
+        return compiler.start_seconds if isinstance(compiler, CompileServer) else 0.0
+
     def cancel(self, key: CacheKey, owner: object | None = None) -> bool:
         """Let `owner` no longer want `key`, or nobody (None); whether that ended its waiting. What is being
         compiled already is finished."""

@@ -66,6 +66,11 @@ class Thresholds:
             self._look(now, self._spent())
         return STEP**self.steps
 
+    @property
+    def run_seconds(self) -> float:
+        """What the process has spent running functions."""
+        return self._spent().start.run_seconds
+
     def _look(self, now: float, spent: Spent) -> None:
         share = compile_share(spent.minute)
         quiet = now - self._changed

@@ -58,6 +58,12 @@ class Compiler(Protocol):
         """Code may be asked for soon: a compiler that has to be started may start."""
         ...
 
+    @property
+    def start_seconds(self) -> float:
+        """What the start of the compiler would take from the calls themselves; 0 where it runs or takes another
+        CPU."""
+        ...
+
     def submit(self, signature: Signature, history: ShapeHistory) -> None:
         """Have it compiled for calls like those of `history`."""
         ...
@@ -147,9 +153,12 @@ class Tiers:
                 continue
             if standing is Standing.ABSENT:
                 evidence = self._evidence(history, shapes, signature)
+                start = compiler.start_seconds
+                if start:
+                    evidence = replace(evidence, start=start)
                 decision = self.policy.decide(evidence, self.experience)
                 if not decision.compile:
-                    if decision.progress >= PREPARE:
+                    if decision.progress >= PREPARE and not start:
                         compiler.prepare()
                     self._postpone(Postponed(signature, decision.why, history), shapes)
                     return False

@@ -40,7 +40,7 @@ from jitdialects.runtime.identity import (
 from jitdialects.runtime.indicators import indicators
 from jitdialects.runtime.interpreter import Activation, ProfiledActivation
 from jitdialects.runtime.messages import CompileReply
-from jitdialects.runtime.policy import Experience, Policy, default_experience
+from jitdialects.runtime.policy import LOOP_SECONDS, Experience, Policy, default_experience
 from jitdialects.runtime.pool import MemoryPool, default_pool
 from jitdialects.runtime.profile import MAX_SHAPES, Miss, ShapeHistory, Shapes
 from jitdialects.runtime.profiler import profiler
@@ -388,7 +388,10 @@ class VM:
     @property
     def loop_seconds(self) -> float:
         """How long an activation runs before its loops are compiled. A recorder sees whole calls only."""
-        return self.policy.loop_seconds if self.recorder is None else math.inf
+        given = self.policy.loop_seconds
+        if self.recorder is not None:
+            return math.inf
+        return LOOP_SECONDS + self.service.start_seconds if given is None else given
 
     def enter_loop(self, unit: Unit, values: Sequence[Value], ask: bool) -> Sequence[Value] | None:
         """The results of a loop if there is code for it; else that is asked for if `ask` says so."""

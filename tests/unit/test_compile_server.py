@@ -114,6 +114,19 @@ def test_a_server_gets_ready_before_it_is_asked(server: CompileServer) -> None:
     assert server.pid == pid and server.starts == 1
 
 
+def test_a_start_is_dear_where_there_is_one_cpu_and_no_server_yet(
+    server: CompileServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1})
+    assert server.start_seconds == 0
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {1})
+    assert server.start_seconds > 0
+    assert CompileService(KernelCache(), server).start_seconds == server.start_seconds
+    server.prepare()
+    assert server.start_seconds == 0
+    assert CompileService(KernelCache(), compile_in_process).start_seconds == 0
+
+
 def test_who_is_closed_or_has_no_server_gets_nothing_ready(
     server: CompileServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:

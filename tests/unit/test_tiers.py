@@ -49,6 +49,7 @@ class Asked:
     there: set[str] = field(default_factory=set[str])
     failed: set[str] = field(default_factory=set[str])
     prepared: bool = False
+    start_seconds: float = 0.0
 
     def standing(self, signature: Signature, history: ShapeHistory) -> Standing:
         text = str(signature)
@@ -68,9 +69,11 @@ class Asked:
 class Scene:
     """A function of one block and one array argument."""
 
-    def __init__(self, policy: Policy, compile: float = 10 * MS) -> None:
+    def __init__(self, policy: Policy, compile: float = 10 * MS, others: float = 0.0) -> None:
+        """`others`: what the process has spent running functions."""
         self.now = 0.0
-        quiet = Thresholds(lambda: Spent(Totals(), Totals()), lambda: self.now)
+        spent = Totals(run_seconds=others)
+        quiet = Thresholds(lambda: Spent(Totals(), spent), lambda: self.now)
         self.experience = Experience(FixedModel(compile), quiet, lambda: self.now)
         self.profile = Profile([0])
         self.tiers = Tiers("main", self.profile, [Work(4, 4.0)], False, policy, self.experience)
@@ -115,6 +118,34 @@ def test_the_compiler_gets_ready_when_a_tenth_is_saved() -> None:
     assert not scene.compiler.prepared
     scene.run(8, 100 * US, 80)
     assert scene.compiler.prepared and not scene.compiler.signatures
+
+
+def test_the_start_of_a_compiler_on_the_only_cpu_is_to_be_saved_too() -> None:
+    scene = Scene(Policy(), compile=10 * MS)
+    scene.compiler.start_seconds = 90 * MS
+    scene.run(8, 100 * US, 900)
+    assert not scene.compiler.signatures
+    assert not scene.compiler.prepared, "what would be started early may be started in vain"
+    (waiting,) = scene.tiers.postponed.values()
+    assert "its part in the start of the compiler on this CPU 90 ms" in waiting.why
+    scene.run(8, 100 * US, 400)
+    assert scene.compiler.signatures
+
+
+def test_units_share_the_start_by_the_time_they_take() -> None:
+    scene = Scene(Policy(), compile=10 * MS, others=1.0)
+    scene.compiler.start_seconds = 90 * MS
+    scene.run(8, 100 * US, 90)  # 9 ms of a second: the start is for others
+    assert not scene.compiler.signatures
+    scene.run(8, 100 * US, 40)
+    assert scene.compiler.signatures
+
+
+def test_a_given_threshold_asks_whatever_the_start_takes() -> None:
+    scene = Scene(Policy(threshold=3))
+    scene.compiler.start_seconds = 1e3
+    scene.run(8, 100 * US, 3)
+    assert scene.compiler.signatures
 
 
 def test_below_the_threshold_nothing_is_asked_for_whatever_it_saves() -> None:

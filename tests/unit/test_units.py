@@ -11,6 +11,7 @@ import jitdialects as jd
 from jitdialects.bytecode.program import Program
 from jitdialects.errors import ConfigError, Error
 from jitdialects.runtime.interpreter import ASK_EVERY, CLOCK_EVERY
+from jitdialects.runtime.policy import LOOP_SECONDS
 from jitdialects.runtime.pool import MemoryPool
 
 NEVER = jd.Policy(threshold=10**9, loop_seconds=1e9)
@@ -172,6 +173,17 @@ def test_threads_share_the_loops_of_a_machine() -> None:
         thread.join()
     assert got == [want] * 8
     assert len(vm.functions["main"].parts) == 1
+
+
+def test_loops_wait_for_as_long_as_the_start_of_the_compiler_takes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked, given = jd.VM(Program.from_text(COUNT)), jd.Policy(loop_seconds=0.5)
+    usual = LOOP_SECONDS + asked.service.start_seconds
+    assert asked.loop_seconds == usual
+    monkeypatch.setattr(type(asked.service), "start_seconds", 0.25)
+    assert asked.loop_seconds == LOOP_SECONDS + 0.25
+    assert jd.VM(Program.from_text(COUNT), given).loop_seconds == 0.5
 
 
 def test_loop_seconds_must_be_seconds() -> None:
