@@ -14,7 +14,9 @@ after block b, as many pairs are complete as b + 1 has trailing zeros. A dot pro
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from typing import cast
 
@@ -46,9 +48,11 @@ STEPS, STEPS_IN_ORDER = 4, 8
 """Rows of columns that are added at a time, so that an accumulator in memory is loaded and stored once for all."""
 
 
-Element = Callable[[Sequence[SSAValue]], SSAValue]
-"""An index for each axis of the operand -> the element there as buffers hold it, emitted at the emitter's
-place. It may load, or compute what a fused prologue computes."""
+Elements = Callable[[Sequence[SSAValue]], Sequence[SSAValue]]
+"""An index for each axis of the operands -> for each reduction the element there as buffers hold it, emitted at the
+emitter's place. It may load, or compute what a fused prologue computes."""
+Run = Callable[[], AbstractContextManager[None]]
+"""What is emitted in front of a loop down some elements of a column: what they have in common."""
 Step = Callable[[SSAValue, Parts], Parts]
 """(index along the axis, lane so far) -> lane with that element."""
 
@@ -59,11 +63,11 @@ def lower_reduction(at: Emitter, group: GroupOp, op: Operation) -> None:
     axes = axes_of(op)
     rows = rows_of(at, source, group.outs[0], shape_of(op.operands[0]), axes)
 
-    def element(indices: Sequence[SSAValue]) -> SSAValue:
-        return at.load(rows.source, indices if axes else indices[:-1])
+    def elements(indices: Sequence[SSAValue]) -> list[SSAValue]:
+        return [at.load(rows.source, indices if axes else indices[:-1])]
 
     with at.nest(*over(at, rows.kept)) as outer:
-        result = reduce_row(at, op, rows.length, outer, element, rows.axis, cheap=True)
+        (result,) = reduce_together(at, [op], rows.length, outer, elements, rows.axis, cheap=True)
         at.store(result, rows.out, outer)
 
 
@@ -117,67 +121,51 @@ def joined(shape: Shape) -> Shape:
     return () if size == 1 else (size,)
 
 
-def reduce_row(
-    at: Emitter,
-    op: Operation,
-    length: Dim,
-    outer: Sequence[SSAValue],
-    element: Element,
-    axis: int | None = None,
-    cheap: bool = False,
-) -> SSAValue:
-    """What the reduction `op` makes of a row of `length` elements, at the emitter's place.
-
-    The row's index is number `axis` (default: the last) among those of `element`, the others are `outer`.
-    The result is a scalar of the type in which buffers hold it: an epilogue may follow. `cheap`: elements are
-    just loaded, so that a short row needs no vectors.
-    """
-    axis = len(outer) if axis is None else axis
-    before, behind = outer[:axis], outer[axis:]
-    fold = _fold_of(op)
-
-    def step(index: SSAValue, lane: Parts) -> Parts:
-        return fold.combine(at, lane, fold.enter(at, element((*before, index, *behind))))
-
-    if cheap and isinstance(length, int) and 1 < length <= FEW:
-        places = [(*before, at.index(i), *behind) for i in range(length)]
-        elements = [fold.enter(at, element(place)) for place in places]
-        result = fold.leave(at, _fold_few(at, elements, fold))
-    elif not behind or length == 1:
-        return reduce_together(
-            at, [op], length, outer, lambda i: [element((*i[:axis], i[-1], *i[axis:-1]))]
-        )[0]
-    elif not _is_blocked(op):
-        result = _reduce_in_order(at, length, fold, step)
-    else:
-        parts = reduce_axis(at, length, fold, step, blocked=True, add=_add_columns)
-        result = fold.leave(at, parts)
-    return _finished(at, op, result)
-
-
 def reduce_together(
     at: Emitter,
     ops: Sequence[Operation],
     length: Dim,
     outer: Sequence[SSAValue],
-    elements: Callable[[Sequence[SSAValue]], Sequence[SSAValue]],
+    elements: Elements,
+    axis: int | None = None,
+    *,
+    cheap: bool = False,
+    run: Run = nullcontext,
 ) -> list[SSAValue]:
-    """What several reductions make of a row of `length` elements, in one pass over it; `elements` has one for each
-    at an index, the row's behind the `outer` ones. The order is that of any sum among them: others have none."""
+    """What several reductions make of a row of `length` elements in one pass over it, at the emitter's place.
+    The order is that of any sum among them: others have none.
+
+    The row's index is number `axis` (default: the last) among those of `elements`, the others are `outer`.
+    Results are scalars of the type in which buffers hold them: an epilogue may follow. `cheap`: an element is little
+    work, so that a short row needs no loop. `run` is around each of the loops down some elements of a column.
+    """
+    axis = len(outer) if axis is None else axis
+    before, behind = tuple(outer[:axis]), tuple(outer[axis:])
+    folds = [_fold_of(op) for op in ops]
+    whole = Fold(tuple(part for fold in folds for part in fold.parts))
+    blocked = any(map(_is_blocked, ops))
+
+    def entered(index: SSAValue) -> Parts:
+        found = zip(folds, elements((*before, index, *behind)), strict=True)
+        return tuple(part for fold, element in found for part in fold.enter(at, element))
+
+    def step(index: SSAValue, lane: Parts) -> Parts:
+        return whole.combine(at, lane, entered(index))
+
     if length == 1:
-        results = elements((*outer, at.index(0)))
+        results = elements((*before, at.index(0), *behind))
     else:
-        folds = [_fold_of(op) for op in ops]
-        whole = Fold(tuple(part for fold in folds for part in fold.parts))
-
-        def step(index: SSAValue, lane: Parts) -> Parts:
-            found = zip(folds, elements((*outer, index)), strict=True)
-            entered = tuple(part for fold, element in found for part in fold.enter(at, element))
-            return whole.combine(at, lane, entered)
-
-        blocked = any(map(_is_blocked, ops))
-        parts = iter(reduce_axis(at, length, whole, step, blocked=blocked, abreast=not outer))
-        results = [fold.leave(at, tuple(islice(parts, len(fold.parts)))) for fold in folds]
+        if cheap and isinstance(length, int) and 1 < length <= FEW:
+            parts = _fold_few(at, [entered(at.index(i)) for i in range(length)], whole)
+        elif not behind:
+            parts = reduce_axis(at, length, whole, step, blocked=blocked, abreast=not outer)
+        elif blocked:
+            add = partial(_add_columns, run=run)
+            parts = reduce_axis(at, length, whole, step, blocked=True, add=add)
+        else:
+            parts = _reduce_in_order(at, length, whole, step, run)
+        each = iter(parts)
+        results = [fold.leave(at, tuple(islice(each, len(fold.parts)))) for fold in folds]
     return [_finished(at, op, result) for op, result in zip(ops, results, strict=True)]
 
 
@@ -210,13 +198,13 @@ def _fold_few(at: Emitter, lanes: list[Parts], fold: Fold) -> Parts:
     return lanes[0]
 
 
-def _reduce_in_order(at: Emitter, length: Dim, fold: Fold, step: Step) -> SSAValue:
+def _reduce_in_order(at: Emitter, length: Dim, fold: Fold, step: Step, run: Run) -> Parts:
     """Elements that are not next to each other, in any order: one accumulator, some steps at a time."""
     lane = Cells.on_stack(at, fold)
     lane.store(at, fold.identities(at))
 
     def steps(first: SSAValue, end: SSAValue) -> None:
-        with at.nest([first], [end], [REDUCTION]) as (index,):
+        with run(), at.nest([first], [end], [REDUCTION]) as (index,):
             lane.store(at, step(index, lane.load(at)))
 
     whole = dims.scale(dims.floordiv(length, STEPS_IN_ORDER), STEPS_IN_ORDER)
@@ -226,7 +214,7 @@ def _reduce_in_order(at: Emitter, length: Dim, fold: Fold, step: Step) -> SSAVal
             steps(first, at.add(first, at.index(STEPS_IN_ORDER)))
     if whole != length:
         steps(at.size(whole), at.size(length))
-    return fold.leave(at, lane.load(at))
+    return lane.load(at)
 
 
 def lower_dot(at: Emitter, group: GroupOp, op: Operation) -> None:
@@ -331,13 +319,13 @@ def _add_chunks(at: Emitter, lanes: Lanes, first: Bound, stop: Bound) -> None:
         chunk(_value(at, ragged), _value(at, rest))
 
 
-def _add_columns(at: Emitter, lanes: Lanes, first: Bound, stop: Bound) -> None:
+def _add_columns(at: Emitter, lanes: Lanes, first: Bound, stop: Bound, *, run: Run) -> None:
     """Elements of a column: lane by lane, some steps of one lane at a time, then what is left."""
     group = LANES * STEPS
     whole = _multiple_below(at, first, stop, group)
 
     def column(lane: SSAValue, start: SSAValue, end: SSAValue) -> None:
-        with at.nest([start], [end], [REDUCTION], [LANES]) as (index,):
+        with run(), at.nest([start], [end], [REDUCTION], [LANES]) as (index,):
             lanes.add(at, at.add(index, lane), lane)
 
     zero, width = at.index(0), at.index(LANES)
