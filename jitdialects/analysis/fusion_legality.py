@@ -4,8 +4,9 @@ A `Candidate` is a set of nodes of a `FusionGraph`. Its *kind* says how it becom
 
 - *elementwise*: operations of one shape;
 - *product*: one `tssa.matmul`, and operations of its shape after the whole sum;
-- *rows*: reductions of one shape over the same axes; operations of that full shape before and after them, and
-  operations of the shape that is kept;
+- *rows*: reductions of one shape over the same neighbouring axes; operations of that full shape before and after
+  them, and operations of the shape that is kept. Where kept axes lie behind the reduced ones (*columns*), operations
+  of the full shape come before the reductions, and all of these go over it at once;
 - *alone*: what reads at other indices than it writes (an insertion, a table of constants).
 
 Each predicate below is one conjunct of legality and gives the reason for a refusal. Nothing here asks whether a
@@ -29,6 +30,8 @@ from jitdialects.analysis.fusion_graph import (
     is_pointwise,
     reduced_axes,
 )
+from jitdialects.analysis.layout import has_neighbours_in_rows
+from jitdialects.analysis.row_stages import is_swept_again, stages_of_candidate
 from jitdialects.bytecode.dims import Shape
 from jitdialects.dialects.interfaces import Contraction, Reduction, has_trait
 from jitdialects.dialects.tssa_types import shape_of
@@ -273,22 +276,39 @@ def through_unit_axes(index: Sequence[T], source: Shape, target: Shape, zero: T)
     return tuple(zero if size == 1 else next(kept) for size in source)
 
 
-def reduces_the_last_axes(group: Candidate) -> bool:
-    """Only along the last axes is what a reduction goes over a row that lies in one piece."""
-    axes, rank = reduced_axes(group.reductions[0]), len(group.shape)
-    return bool(axes) and axes == tuple(range(rank - len(axes), rank))
+def reduces_neighbouring_axes(group: Candidate) -> bool:
+    """Several reduced axes are gone over as one."""
+    axes = reduced_axes(group.reductions[0])
+    return bool(axes) and axes[-1] - axes[0] + 1 == len(axes)
 
 
 def reads_rows_in_one_piece(group: Candidate) -> bool:
     """Several reduced axes are gone over as one: nothing is repeated along some of them only."""
-    depth = len(reduced_axes(group.reductions[0]))
-    if depth < 2:
+    axes, rank = reduced_axes(group.reductions[0]), len(group.shape)
+    if len(axes) < 2:
         return True
+    shapes = (shape_of(op.operands[0]) for op in _broadcasts(group))
     return not any(
-        any(size != 1 for size in shape_of(op.operands[0])[-depth:])
-        for op in _broadcasts(group)
-        if shape_of(op.operands[0]) != group.shape
+        shape[axis - rank] != 1
+        for shape in shapes
+        if shape != group.shape
+        for axis in axes
+        if rank - axis <= len(shape)
     )
+
+
+def is_over_columns(group: Candidate) -> bool:
+    """Whether kept axes lie behind the reduced ones: what is reduced is not next to each other in memory."""
+    return bool(group.reductions) and (reduced_axes(group.reductions[0])[-1] < len(group.shape) - 1)
+
+
+def goes_over_columns_once(group: Candidate) -> bool:
+    """From a row to the next one of the same columns there is as much in between as a row is long, and memory wants
+    long segments of rows: no cache holds all rows of them until a second sweep. To read them twice is what two
+    groups do as well."""
+    if not is_over_columns(group) or not is_swept_again(group):
+        return True
+    return len(stages_of_candidate(group).sweeps) == 1
 
 
 def _broadcasts(group: Candidate) -> Iterator[Operation]:
@@ -301,6 +321,18 @@ def _broadcasts(group: Candidate) -> Iterator[Operation]:
         pending.extend(
             v.op for v in op.operands if isinstance(v, OpResult) and v.op in group.graph.copied
         )
+
+
+def keeps_columns_in_rows(group: Candidate) -> bool:
+    """Rows of columns become vectors, which something whose columns are not next to each other would prevent, unless
+    a reduction reads it in any case."""
+
+    def is_in_rows(part: Candidate) -> bool:
+        values = (v for v in part.inputs if shape_of(v) and shape_of(v)[-1] != 1)
+        return all(map(has_neighbours_in_rows, values))
+
+    reducing = (part for part in group.parts if part.reductions)
+    return not is_over_columns(group) or is_in_rows(group) or not all(map(is_in_rows, reducing))
 
 
 Predicate = Callable[[Candidate], bool]
@@ -320,11 +352,13 @@ _ROWS: tuple[tuple[Predicate, str], ...] = (
         reads_members_where_they_are_written,
         "one reads the other at another index than it is written at",
     ),
-    (
-        reduces_the_last_axes,
-        "a reduction that does not run over the last axes is a group of its own",
-    ),
+    (reduces_neighbouring_axes, "the reduced axes are not neighbours"),
     (reads_rows_in_one_piece, "something is repeated along some of the reduced axes only"),
+    (
+        goes_over_columns_once,
+        "columns would be gone over again, when they are in no cache any more",
+    ),
+    (keeps_columns_in_rows, "something would be read whose columns are not next to each other"),
 )
 _PLAIN: tuple[tuple[Predicate, str], ...] = ((has_one_iteration_space, "their shapes differ"),)
 

@@ -87,7 +87,8 @@ def price(cone: Cone, after: Iterable[Candidate], profit: ProfitJudge) -> Price:
     footprint = sum(map(profit.traffic, before))
     saved = footprint - sum(map(profit.traffic, after))
     again = profit.costs.cycles_of(cone.ops) * len(cone.readers)
-    for cost in (profit.computed_again, profit.costs.one_by_one):
+    costs = profit.costs
+    for cost in (profit.computed_again, costs.one_by_one, costs.in_part_vectors):
         again += sum(map(cost, after)) - sum(map(cost, before))
     return Price(saved, profit.costs.cycles_to_move(saved, footprint), again)
 

@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from xdsl.ir import Operation, SSAValue
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import BlockArgument, Operation, SSAValue
 
 from jitdialects.bytecode import dims
 from jitdialects.bytecode.dims import Dim, Shape
 from jitdialects.dialects.tssa import ExtractOp, ReshapeOp, TransposeOp
 from jitdialects.dialects.tssa_types import shape_of
+
+STRIDED = "tssa.strided"
+"""Argument attribute of an array whose strides are known when the function is called."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +48,26 @@ def strided_argument(number: int, rank: int) -> Layout:
     """The layout of argument `number`, known when it is called: symbols that no size can be called."""
     strides = tuple(dims.symbol(f"{number}.stride.{axis}") for axis in range(rank))
     return Layout(dims.symbol(f"{number}.offset"), strides)
+
+
+def has_neighbours_in_rows(value: SSAValue) -> bool:
+    """Whether elements along the last axis lie next to each other, as far as is known."""
+    while True:
+        if isinstance(value, BlockArgument):
+            function = value.block.parent_op()
+            if not isinstance(function, FuncOp) or not function.arg_attrs:
+                return True
+            is_entry = value.block is function.body.blocks.first
+            return not (is_entry and STRIDED in function.arg_attrs.data[value.index].data)
+        op = value.owner
+        last = len(shape_of(value)) - 1
+        if isinstance(op, TransposeOp) and op.permutation.get_values()[last] != last:
+            return False
+        if isinstance(op, ExtractOp) and op.steps.get_values()[last] != 1:
+            return False
+        if not isinstance(op, ReshapeOp | TransposeOp | ExtractOp):
+            return True
+        value = op.operands[0]
 
 
 def layout_of(value: SSAValue, strided: Mapping[SSAValue, int]) -> Layout | None:

@@ -14,12 +14,14 @@ from dataclasses import dataclass, field
 from xdsl.dialects.builtin import FixedBitwidthType
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from jitdialects.analysis.fusion_legality import Candidate, Kind
+from jitdialects.analysis.fusion_graph import reduced_axes
+from jitdialects.analysis.fusion_legality import Candidate, Kind, is_over_columns
 from jitdialects.analysis.machine import STEPS, TEMPORARIES, Core
 from jitdialects.analysis.register_pressure import short_name
 from jitdialects.analysis.row_stages import recomputed, stages_of_candidate
 from jitdialects.analysis.typical_sizes import TYPICAL
 from jitdialects.bytecode import dims
+from jitdialects.bytecode.dims import Shape
 from jitdialects.dialects.tssa_types import shape_of, tensor_of
 
 VECTOR = 32
@@ -42,10 +44,14 @@ class Costs:
         """The number of elements of a tensor, at least 1."""
         known = self._elements.get(type)
         if known is None:
-            size = dims.product(shape_of(type))
-            sizes = {name: self.typical.get(name, TYPICAL) for name in dims.symbols_of(size)}
-            known = self._elements[type] = max(1, dims.evaluate(size, sizes))
+            known = self._elements[type] = self.count(shape_of(type))
         return known
+
+    def count(self, shape: Shape) -> int:
+        """The number of indices of a shape, at least 1."""
+        size = dims.product(shape)
+        sizes = {name: self.typical.get(name, TYPICAL) for name in dims.symbols_of(size)}
+        return max(1, dims.evaluate(size, sizes))
 
     def bytes_of(self, type: Attribute) -> int:
         """The bytes of a tensor, at least those of one element."""
@@ -80,6 +86,19 @@ class Costs:
             for steps, type in results
         )
 
+    def in_part_vectors(self, group: Candidate) -> float:
+        """What elements that are computed for the columns of one row at a time take longer than all in a line."""
+        if not is_over_columns(group):
+            return 0.0
+        reduction = group.reductions[0]
+        operand, last = reduction.operands[0].type, reduced_axes(reduction)[-1]
+        columns = self.count(group.shape[last + 1 :])
+        row = columns * self.bytes_of(operand) // self.elements_of(operand)
+        if columns == 1 or row % VECTOR == 0:  # one column is a row
+            return 0.0
+        elements = [op for op in group.ops if shape_of(op.results[0]) == group.shape]
+        return self.cycles_of(elements) * (-(-row // VECTOR) * VECTOR / row - 1)
+
 
 @dataclass(frozen=True)
 class Price:
@@ -93,29 +112,38 @@ class Price:
     """Cycles of what is computed once more."""
     alone: float = 0.0
     """Cycles more of functions that are computed number by number."""
+    narrow: float = 0.0
+    """Cycles more of what is computed in a part of a vector."""
+
+    @property
+    def computing(self) -> float:
+        """Cycles more in all."""
+        return self.again + self.alone + self.narrow
 
     def why_not(self, balance: float) -> str | None:
         """Why that is too dear, if computing takes `balance` times what it is taken to; None where it pays."""
         if self.saved <= 0:
             return "one group would move as many bytes as two"
-        if (self.again + self.alone) * balance < self.moving or self.again + self.alone <= 0:
+        if self.computing * balance < self.moving or self.computing <= 0:
             return None
         if self.alone > 0:
             cost = "functions be computed row by row, not in vectors, "
             return (
                 f"{self.saved} bytes would not be moved, but {cost}in {self.alone:.0f} cycles more"
             )
+        if self.narrow > 0:
+            cost = f"a row of columns fill part of a vector, in {self.narrow:.0f} cycles more"
+            return f"{self.saved} bytes would not be moved, but {cost}"
         cost = f"{self.again:.0f} cycles of computation be done again for it"
         return f"{self.saved} bytes would not be moved, but {cost}"
 
     def is_close(self, balance: float) -> bool:
         """Whether estimates that are wrong by `CLOSE` would make it pay, or not pay, unlike now."""
-        computing = (self.again + self.alone) * balance
+        computing = self.computing * balance
         return self.saved > 0 and self.moving < CLOSE * computing < CLOSE * CLOSE * self.moving
 
     def __str__(self) -> str:
-        computing = self.again + self.alone
-        return f"{computing:.0f} cycles of computation against {self.moving:.0f} of moving {self.saved} bytes"
+        return f"{self.computing:.0f} cycles of computation against {self.moving:.0f} of moving {self.saved} bytes"
 
 
 @dataclass(frozen=True)
@@ -168,7 +196,8 @@ class ProfitJudge:
         if again > 0:
             again -= self.computed_again(left) + self.computed_again(right)
         moving = self.costs.cycles_to_move(saved, footprint)
-        return Price(saved, moving, again, self.costs.one_by_one(both))
+        alone, narrow = self.costs.one_by_one(both), self.costs.in_part_vectors(both)
+        return Price(saved, moving, again, alone, narrow)
 
     def why_no_profit(self, left: Candidate, right: Candidate, both: Candidate) -> str | None:
         """Why two groups are to be preferred to one; None where one is faster."""

@@ -17,15 +17,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from xdsl.dialects.builtin import AnyFloat, FixedBitwidthType
 from xdsl.ir import Block, Operation, SSAValue
 
 from jitdialects.analysis.fusion_graph import is_dear
-from jitdialects.analysis.fusion_legality import Candidate
 from jitdialects.bytecode.dims import Shape
 from jitdialects.dialects.interfaces import Reduction, has_trait
 from jitdialects.dialects.tssa_types import shape_of, tensor_of
+
+if TYPE_CHECKING:
+    from jitdialects.analysis.fusion_legality import Candidate
 
 Reads = Callable[[Operation], Iterable[SSAValue]]
 

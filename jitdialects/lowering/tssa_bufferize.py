@@ -45,7 +45,7 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import PassFailedException
 
-from jitdialects.analysis.layout import Layout, contiguous, layout_of
+from jitdialects.analysis.layout import STRIDED, Layout, contiguous, layout_of
 from jitdialects.analysis.storage import Edge, Root, Storage, StoragePlan, is_view
 from jitdialects.analysis.storage_check import wrong_with
 from jitdialects.bytecode.dims import RUN_TIME, Dim, Shape, is_settled
@@ -57,7 +57,7 @@ from jitdialects.lowering.emitter import DIMS, IDENTITY, INDEX, Emitter, memref_
 
 ARENA = "tssa.arena"
 """Attribute of a function: the bytes of temporaries that its last argument must have."""
-WEAK, STRIDED = "tssa.weak", "tssa.strided"
+WEAK = "tssa.weak"
 _ARENA_TYPE = memref_type(i8, (DYNAMIC_INDEX,))
 
 

@@ -406,6 +406,23 @@ def _normalise(g: Generator) -> None:
         g.emit(g.rng.choice(["divide", "multiply", "add"]), g.rng.choice([x, y, z]), total)
 
 
+def _columns(g: Generator) -> None:
+    """Something of each column, of elements that are computed for it, and what follows from it."""
+    x, y = g.pick(lambda k: len(k.shape) > 1), g.pick(lambda k: len(k.shape) > 0)
+    if x is None or y is None:
+        return
+    z = g.emit(g.rng.choice(["subtract", "multiply", "maximum"]), x, y) or x
+    z = g.emit("abs", z) if g.rng.random() < 0.5 and z.dtype != BOOL else z
+    axis: Attribute = g.rng.choice([0, 0, -2, Ints((0, 1))])
+    keep = g.rng.random() < 0.5
+    for _ in range(g.rng.randint(1, 2)):
+        folded = z and g.emit(
+            g.rng.choice(["sum", "max", "min", "mean"]), z, axis=axis, keepdims=keep
+        )
+        if folded and g.rng.random() < 0.5:
+            g.emit(g.rng.choice(["add", "multiply", "subtract"]), g.rng.choice([folded, x]), folded)
+
+
 def _fan(g: Generator) -> None:
     """Two readers of one value, and one of both: a value that is shared."""
     x = g.pick(_is_float)
@@ -425,6 +442,7 @@ _STEPS: dict[str, tuple[Callable[[Generator], None], float]] = {
     "reduce": (_reduce, 1.5),
     "matmul": (_matmul, 1.5),
     "normalise": (_normalise, 0.8),
+    "columns": (_columns, 0.8),
     "fan": (_fan, 0.8),
     "transpose": (_transpose, 0.6),
     "getitem": (_getitem, 0.8),

@@ -178,6 +178,31 @@ func.func @columns(%A: memref<?x?xf32>, %C: memref<?xf32>, %n: index, %K: index)
   func.return
 }
 
+// Lanes in memory and neighbours along the columns: that is no product, though the columns share a number per row.
+// CHECK-LABEL: func.func @weighted_columns
+// CHECK:         kinds [parallel] schedule <tile = [4096], vector = 8, threads = 16384, distribute = 4096> {
+func.func @weighted_columns(%A: memref<?x?xf32>, %W: memref<?xf32>, %C: memref<?xf32>, %n: index, %K: index) {
+  %c0 = arith.constant 0 : index
+  %c32 = arith.constant 32 : index
+  loop.nest (%j) = (%c0) to (%n) step (1) kinds [parallel] {
+    %acc = memref.alloca() : memref<32xf32>
+    loop.nest (%l) = (%c0) to (%c32) step (1) kinds [parallel] {
+      loop.nest (%k) = (%c0) to (%K) step (32) kinds [reduction] {
+        %i = arith.addi %k, %l : index
+        %s = memref.load %acc[%l] : memref<32xf32>
+        %a = memref.load %A[%i, %j] : memref<?x?xf32>
+        %w = memref.load %W[%i] : memref<?xf32>
+        %p = arith.mulf %a, %w : f32
+        %t = arith.addf %s, %p : f32
+        memref.store %t, %acc[%l] : memref<32xf32>
+      }
+    }
+    %r = memref.load %acc[%c0] : memref<32xf32>
+    memref.store %r, %C[%j] : memref<?xf32>
+  }
+  func.return
+}
+
 // Rows of a sum go abreast.
 // CHECK-LABEL: func.func @rows
 // CHECK:         kinds [parallel] schedule <tile = [4], jam = [4], threads = 16384> {
