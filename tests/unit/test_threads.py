@@ -92,6 +92,29 @@ def test_threads_take_part_and_only_as_many_as_allowed() -> None:
     assert seen == {threading.get_native_id()}
 
 
+def test_helpers_are_woken_before_the_first_chunk_of_what_took_long() -> None:
+    jd.config.threads = 2
+    caller, met, arrived = threading.get_native_id(), threading.Event(), threading.Event()
+
+    @BODY
+    def body(_: int, begin: int, end: int) -> None:
+        if threading.get_native_id() != caller:
+            arrived.set()
+        elif begin == 0 and arrived.wait(0.2):
+            met.set()
+
+    function = PARALLEL_FOR(ctypes.c_int64.from_address(default_threads.context() + 8).value)
+    deadline, started = time.monotonic() + 20, False
+    while not met.is_set() and time.monotonic() < deadline:
+        function(default_threads.context(), body, None, 0, 8, 1)
+        time.sleep(0.3)  # helpers sleep again
+        if not started:  # a thread that is new finds work before it sleeps
+            met.clear()
+        arrived.clear()
+        started = True
+    assert met.is_set()
+
+
 def test_a_region_in_a_region_runs_in_its_thread() -> None:
     jd.config.threads = 2
     wrong: list[int] = []
