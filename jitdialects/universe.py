@@ -61,6 +61,7 @@ _PASSES: dict[str, str] = {
     "loop-unroll-and-jam": "passes.loop_unroll_and_jam:LoopUnrollAndJamPass",
     "loop-vectorize": "passes.loop_vectorize:LoopVectorizePass",
     "lower-scf-to-cf": "lowering.lower_scf_to_cf:LowerScfToCfPass",
+    "tssa-align": "passes.tssa_align:TssaAlignPass",
     "tssa-bufferize": "lowering.tssa_bufferize:TssaBufferizePass",
     "tssa-cse": "passes.tssa_cse:TssaCsePass",
     "tssa-dce": "passes.tssa_dce:TssaDcePass",

@@ -400,8 +400,7 @@ def is_at_most(size: Dim, capacity: Dim) -> bool:
 
 def round_up(size: Dim) -> Dim:
     """The next multiple of the alignment."""
-    known = (size,) if isinstance(size, int) else (size.constant, *(c for _, c in size.terms))
-    if all(number % ALIGNMENT == 0 for number in known):
+    if dims.is_multiple(size, ALIGNMENT):
         return size
     padded = dims.add(size, ALIGNMENT - 1)
     return dims.scale(dims.floordiv(padded, ALIGNMENT), ALIGNMENT)

@@ -144,6 +144,12 @@ def floordiv(x: Dim, y: Dim) -> Dim:
     return apply("floordiv", x, y)
 
 
+def is_multiple(x: Dim, number: int) -> bool:
+    """Whether `x` is a multiple of `number` for all values of its symbols, as far as its coefficients tell."""
+    known = (x,) if isinstance(x, int) else (x.constant, *(c for _, c in x.terms))
+    return all(c % number == 0 for c in known)
+
+
 def minimum(x: Dim, y: Dim) -> Dim:
     """The smaller of two sizes."""
     return x if x == y else apply("min", x, y)

@@ -43,6 +43,7 @@ def tensor_passes(
     """From `vm` to `tssa` over buffers."""
     from jitdialects.lowering.convert_vm_to_tssa import ConvertVmToTssaPass
     from jitdialects.lowering.tssa_bufferize import TssaBufferizePass
+    from jitdialects.passes.tssa_align import TssaAlignPass
     from jitdialects.passes.tssa_cse import TssaCsePass
     from jitdialects.passes.tssa_dce import TssaDcePass
     from jitdialects.passes.tssa_fold_constants import TssaFoldConstantsPass
@@ -60,6 +61,7 @@ def tensor_passes(
         TssaCsePass(),
         TssaDcePass(),
         TssaHoistPass(),
+        TssaAlignPass(features=features, typical=typical),
         TssaSinkConstantsPass(),
         TssaFusePass(merge=fuse, features=features, typical=typical, balance=balance),
         TssaBufferizePass(),

@@ -14,6 +14,7 @@ from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import PassFailedException
 
 from jitdialects.analysis.machine import CORES, Core
+from jitdialects.analysis.typical_sizes import parse_typical
 
 
 @dataclass(frozen=True)
@@ -26,6 +27,13 @@ class JudgingPass(ModulePass):
     def remarks(self) -> list[str]:
         """What was refused and why, by all calls of this object."""
         return []
+
+    def sizes(self, typical: str) -> dict[str, int]:
+        """The sizes in an option `typical`."""
+        try:
+            return parse_typical(typical)
+        except ValueError as error:
+            raise PassFailedException(f"{self.name}: typical: {error}") from None
 
     @abstractmethod
     def rewrite(self, function: FuncOp, core: Core) -> Iterable[str]:

@@ -34,7 +34,6 @@ from jitdialects.analysis.fusion_recompute import Recomputation
 from jitdialects.analysis.machine import Core
 from jitdialects.analysis.register_pressure import PressureJudge
 from jitdialects.analysis.roofline import Close, ProfitJudge, other_balance
-from jitdialects.analysis.typical_sizes import parse_typical
 from jitdialects.passes.fusion_groups import build_groups, copy_into_readers
 from jitdialects.passes.judging_pass import JudgingPass
 
@@ -186,10 +185,7 @@ class TssaFusePass(JudgingPass):
         super().apply(ctx, op)
 
     def rewrite(self, function: FuncOp, core: Core) -> Iterator[str]:
-        try:
-            typical = parse_typical(self.typical)
-        except ValueError as error:
-            raise PassFailedException(f"{self.name}: typical: {error}") from None
+        typical = self.sizes(self.typical)
         before = len(self.close)
         for block in function.body.blocks:
             judges = PressureJudge(core), ProfitJudge(core, typical, self.balance)

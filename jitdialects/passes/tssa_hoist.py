@@ -14,16 +14,13 @@ done whenever it is entered must be small.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue
+from xdsl.ir import BlockArgument, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.traits import is_side_effect_free
 
-from jitdialects.analysis.dominance import postorder
+from jitdialects.analysis.control_loops import Loop, loops_of
 from jitdialects.analysis.fusion_graph import is_dear
 from jitdialects.bytecode import dims
 from jitdialects.dialects.interfaces import Contraction, Reduction, has_trait
@@ -31,42 +28,6 @@ from jitdialects.dialects.tssa_types import DimsAttr, shape_of
 
 SMALL = 4096
 """Elements of an operand or result; fewer are done for nothing in about a microsecond."""
-
-
-@dataclass(frozen=True)
-class Loop:
-    """Blocks that run around `head`, and the one block outside that leads there, by a branch of its own."""
-
-    head: Block
-    entry: Block
-    blocks: frozenset[Block]
-
-    def defines(self, value: SSAValue) -> bool:
-        """Whether `value` is made inside."""
-        owner = value.owner
-        return (owner.parent if isinstance(owner, Operation) else owner) in self.blocks
-
-
-def loops_of(region: Region) -> Iterator[Loop]:
-    """The loops of a control-flow graph, outer ones after what is inside them."""
-    order = {block: position for position, block in enumerate(postorder(region))}
-    before: dict[Block, list[Block]] = {}
-    for block in order:
-        for target in block.last_op.successors if block.last_op is not None else ():
-            before.setdefault(target, []).append(block)
-    for head, place in order.items():
-        back = [b for b in before.get(head, ()) if order[b] <= place]
-        outside = [b for b in before.get(head, ()) if order[b] > place]
-        inside, work = {head}, list(back)
-        while work:
-            block = work.pop()
-            if block not in inside:
-                inside.add(block)
-                work.extend(before.get(block, ()))
-        if back and len(outside) == 1 and outside[0] not in inside:
-            entry = outside[0]
-            if entry.last_op is not None and len(entry.last_op.successors) == 1:
-                yield Loop(head, entry, frozenset(inside))
 
 
 # ---- legality ----------------------------------------------------------------------------------

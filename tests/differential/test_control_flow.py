@@ -30,6 +30,24 @@ def rnn(w, h, xs):
     return jd.scan(step, h, xs)
 
 
+def turned(w, x):
+    """A matrix that every step reads by columns, beside a vector on either side of it."""
+
+    def body(i, s):
+        a, b = s
+        return (w.T @ a) * 0.5 + b, b @ w.T - a
+
+    return jd.fori_loop(0, 17, body, (x, x + 1))
+
+
+def one_column(w, x):
+    def step(h, x):
+        h = jnp.maximum(h @ w, x)
+        return h, (w @ h.T)[:, 0]
+
+    return jd.scan(step, x[:1], x)
+
+
 def backwards(h, xs):
     return jd.scan(lambda h, x: (h * 0.5 + x, (h, x > h)), h, xs, reverse=True)
 
@@ -119,6 +137,36 @@ CASES: dict[str, tuple[Callable[..., object], str, list[Callable[[], tuple[objec
             lambda n=n, t=t: (floats(n, n), floats(n), floats(t, n))
             for n, t in [(3, 0), (3, 1), (8, 2), (1, 5), (33, 7), (5, 70)]
         ],
+    ),
+    "rnn of whole lines": (
+        rnn,
+        "f32[32,32], f32[32], f32[20,32]",
+        [lambda: (floats(32, 32), floats(32), floats(20, 32))],
+    ),
+    "rnn of part lines": (
+        rnn,
+        "f64[21,21], f64[21], f64[20,21]",
+        [lambda: tuple(floats(*s).astype(np.float64) for s in ((21, 21), (21,), (20, 21)))],
+    ),
+    "rnn of strided rows": (
+        rnn,
+        "f32[n,n]:strided, f32[n], f32[t,n]",
+        [lambda: (floats(40, 10)[::-2, ::-1][:10], floats(10), floats(17, 10))],
+    ),
+    "turned": (
+        turned,
+        "f32[n,n], f32[n]",
+        [lambda n=n: (floats(n, n), floats(n)) for n in (1, 37)],
+    ),
+    "turned, of whole lines": (
+        turned,
+        "f32[16,16], f32[16]",
+        [lambda: (floats(16, 16), floats(16))],
+    ),
+    "one column": (
+        one_column,
+        "i32[12,12], i32[30,12]",
+        [lambda: tuple(RNG.integers(-9, 9, s).astype(np.int32) for s in ((12, 12), (30, 12)))],
     ),
     "backwards": (
         backwards,

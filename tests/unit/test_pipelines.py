@@ -84,6 +84,23 @@ def _count(main: FunctionBuilder) -> int:
     return number
 
 
+def _steps(main: FunctionBuilder) -> int:
+    """A matrix that meets a vector again and again."""
+    matrix, vector = main.parameters
+    number, step, limit = main.move(main.constant(0)), main.constant(1), main.constant(100)
+    result = main.move(vector)
+    head, body, exit = main.block("head"), main.block("body"), main.block("exit")
+    main.branch(head)
+    main.enter(head)
+    main.branch_if(main.apply("less", number, limit), body, exit)
+    main.enter(body)
+    main.apply("matmul", matrix, result, into=result)
+    main.apply("add", number, step, into=number)
+    main.branch(head)
+    main.enter(exit)
+    return result
+
+
 def _choice(main: FunctionBuilder) -> int:
     """One number doubled or negated."""
     flag, x = main.parameters
@@ -100,6 +117,7 @@ def _choice(main: FunctionBuilder) -> int:
 PROGRAMS = {
     "square": (_program(1, lambda f: f.apply("multiply", *f.parameters * 2)), "main(f32[n])"),
     "loop": (_program(1, _count), "main(i64[])"),
+    "steps": (_program(2, _steps), "main(f32[16,16], f32[16])"),
     "choice": (_program(2, _choice), "main(bool[], f32[])"),
     "wasteful": (_program(1, _wasteful), "main(f32[n])"),
     "matmul": (_program(2, lambda f: f.apply("matmul", *f.parameters)), "main(f32[m,9], f32[9,n])"),
@@ -176,6 +194,7 @@ NEEDED_BY = {
     "loop-stream": "square",
     "loop-prefetch": "square",
     "loop-unroll": "square",
+    "tssa-align": "steps",
     "tssa-hoist": "loop",
     "tssa-if-convert": "choice",
     "tssa-sink-constants": "loop",

@@ -18,14 +18,16 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.parser import Parser
 
 from jitdialects.analysis.dominance import check_dominance
+from jitdialects.bytecode.dims import evaluate
 from jitdialects.bytecode.dtypes import INT32
 from jitdialects.bytecode.operators import OPERATORS, Kind
 from jitdialects.bytecode.program import Program
 from jitdialects.dialects.context import make_context
-from jitdialects.dialects.tssa_types import dtype_of
+from jitdialects.dialects.tssa_types import dtype_of, shape_of
 from jitdialects.lowering.bytecode_to_vm import program_to_module
 from jitdialects.lowering.convert_vm_to_tssa import ConvertVmToTssaPass
 from jitdialects.passes.exact_numpy import EXACT
+from jitdialects.passes.tssa_align import TssaAlignPass
 from jitdialects.passes.tssa_cse import TssaCsePass
 from jitdialects.passes.tssa_dce import TssaDcePass
 from jitdialects.passes.tssa_fold_constants import TssaFoldConstantsPass
@@ -42,6 +44,7 @@ PASSES = (
     TssaCsePass(),
     TssaDcePass(),
     TssaHoistPass(),
+    TssaAlignPass(),
     TssaSinkConstantsPass(),
 )
 NAN, INF = float("nan"), float("inf")
@@ -377,3 +380,17 @@ def test_every_rule_fires_in_the_filecheck_cases() -> None:
     named = {rule.__name__ for rules in RULES.values() for rule in rules}
     steps = {"decide_branches", "remove_unreachable_blocks", "merge_blocks"}
     assert named | steps | {"remove_settled_arguments"} <= {r for r in fired}
+
+
+@pytest.mark.parametrize("n", [1, 2, 32, 33])
+def test_copies_in_front_of_loops(n: int) -> None:
+    """The cases of `tssa-align`, with the sizes that they leave open."""
+    folder = Path(__file__).parents[1] / "filecheck" / "passes" / "tssa-align"
+    rng = np.random.default_rng(n)
+    for function in parse((folder / "align.mlir").read_text()).ops:
+        arguments: list[Any] = []
+        for argument in function.regions[0].blocks[0].args:
+            shape = [evaluate(size, {"n": n}) for size in shape_of(argument)]
+            arguments.append(rng.standard_normal(shape) / 8)
+        if all(np.size(argument) < 10_000 for argument in arguments):
+            check(ModuleOp([function.clone()]), [arguments])
