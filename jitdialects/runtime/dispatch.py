@@ -15,7 +15,7 @@ import struct
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import InitVar, dataclass
-from functools import reduce
+from functools import lru_cache, reduce
 from types import CodeType, FunctionType
 from typing import Any, Protocol, TypeAlias, cast
 
@@ -89,6 +89,7 @@ class Kernel:
 # ---- the generated function --------------------------------------------------------------------
 
 
+@lru_cache(1024)
 def _safe(expression: Dim) -> str:
     """`expression` as Python source; symbols get a prefix that no other name has."""
     names = dims.symbols_of(expression)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from jitdialects.bytecode.program import Function, Instruction, Program
+from jitdialects.bytecode.program import Constant, Function, Instruction, Program
 from jitdialects.config import FEATURE_LEVELS, config
 
 _FLAGS = {
@@ -145,7 +145,10 @@ def fingerprint(program: Program, function: str) -> str:
         digest.update(f"{found.name} {found.parameters} {found.results}\n".encode())
         for block in found.blocks:
             for instruction in block.instructions:
-                digest.update(_text(program, instruction))
+                constant = _constant(program, instruction)
+                digest.update(_text(instruction, constant))
+                if constant is not None:
+                    digest.update(constant.value.data)
     return digest.hexdigest()
 
 
@@ -179,15 +182,19 @@ def _callees(function: Function) -> list[str]:
     return [str(i.attributes["callee"]) for i in calls]
 
 
-def _text(program: Program, instruction: Instruction) -> bytes:
-    """An instruction without its location, a constant by its value."""
-    attributes = sorted((n, repr(v)) for n, v in instruction.attributes.items())
-    constant = b""
-    if instruction.opcode == "const":
-        number = instruction.attributes["constant"]
-        assert isinstance(number, int)
-        entry = program.constants[number]
-        constant = f"{entry.dtype} {entry.value.shape} ".encode() + entry.value.tobytes()
-        attributes = []
+def _constant(program: Program, instruction: Instruction) -> Constant | None:
+    """What an instruction loads."""
+    if instruction.opcode != "const":
+        return None
+    number = instruction.attributes["constant"]
+    assert isinstance(number, int)
+    return program.constants[number]
+
+
+def _text(instruction: Instruction, constant: Constant | None) -> bytes:
+    """An instruction without its location; instead of a constant's number, its type."""
     parts = (instruction.opcode, instruction.results, instruction.operands, instruction.targets)
-    return f"{parts} {attributes}\n".encode() + constant
+    if constant is not None:
+        return f"{parts} []\n{constant.dtype} {constant.value.shape} ".encode()
+    attributes = sorted((n, repr(v)) for n, v in instruction.attributes.items())
+    return f"{parts} {attributes}\n".encode()

@@ -209,6 +209,20 @@ def test_windows_line_ends() -> None:
     assert assemble((HEAD + TAIL).replace("\n", "\r\n")) == assemble(HEAD + TAIL)
 
 
+def test_constants_are_equal_by_all_of_their_bits() -> None:
+    some = np.zeros((7, 9), np.float32)
+    for position in range(some.size):
+        other = some.copy()
+        other.flat[position] = 1.0
+        assert Constant.of(some) != Constant.of(other), "though a hash may not look there"
+    assert Constant.of(some) == Constant.of(some.copy())
+    assert hash(Constant.of(some)) == hash(Constant.of(np.asfortranarray(some)))
+    assert Constant.of(some) != Constant.of(some.reshape(9, 7))
+    assert Constant.of(some) != Constant.of(some.view(np.int32))
+    assert Constant.of(0.0) != Constant.of(-0.0) and Constant.of(np.nan) == Constant.of(np.nan)
+    assert Constant.of(np.zeros((0, 3))) == Constant.of(np.zeros((0, 3))) != some
+
+
 def test_constants_of_make_private_read_only_copies() -> None:
     assert Constant.of(1, FLOAT32).value.dtype == np.float32
     assert Constant.of(True).dtype == DType("bool", weak=True)
