@@ -6,7 +6,7 @@ A `Candidate` is a set of nodes of a `FusionGraph`. Its *kind* says how it becom
 - *product*: one `tssa.matmul`, and operations of its shape after the whole sum;
 - *rows*: reductions of one shape over the same neighbouring axes; operations of that full shape before and after
   them, and operations of the shape that is kept. Where kept axes lie behind the reduced ones (*columns*), operations
-  of the full shape come before the reductions, and all of these go over it at once;
+  of the full shape come before the reductions and are no results, and all of these go over it at once;
 - *alone*: what reads at other indices than it writes (an insertion, a table of constants).
 
 Each predicate below is one conjunct of legality and gives the reason for a refusal. Nothing here asks whether a
@@ -335,6 +335,14 @@ def keeps_columns_in_rows(group: Candidate) -> bool:
     return not is_over_columns(group) or is_in_rows(group) or not all(map(is_in_rows, reducing))
 
 
+def writes_no_columns(group: Candidate) -> bool:
+    """Rows of columns are read several at a time, far from each other. To write like that is slower than to write
+    all elements in the order of memory, past the cache if they are many, and to read them again."""
+    return not is_over_columns(group) or not any(
+        shape_of(op.results[0]) == group.shape for op in group.yields
+    )
+
+
 Predicate = Callable[[Candidate], bool]
 _EVERYWHERE: tuple[tuple[Predicate, str], ...] = (
     (is_no_loner, "one of them is a group of its own"),
@@ -358,6 +366,7 @@ _ROWS: tuple[tuple[Predicate, str], ...] = (
         goes_over_columns_once,
         "columns would be gone over again, when they are in no cache any more",
     ),
+    (writes_no_columns, "elements that are results are written faster in the order of memory"),
     (keeps_columns_in_rows, "something would be read whose columns are not next to each other"),
 )
 _PLAIN: tuple[tuple[Predicate, str], ...] = ((has_one_iteration_space, "their shapes differ"),)

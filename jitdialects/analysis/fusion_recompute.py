@@ -13,7 +13,7 @@ root and stays where it is: copies would save its readers nothing but their read
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 
@@ -81,13 +81,16 @@ LEGAL = (
 # ---- profitability -----------------------------------------------------------------------------
 
 
-def price(cone: Cone, after: Iterable[Candidate], profit: ProfitJudge) -> Price:
-    """What is saved by the groups `after` the choice, which compute the value themselves, and what that costs."""
-    before, after = (cone.group, *cone.readers), tuple(after)
+def price(cone: Cone, left: Candidate, taken: Sequence[Candidate], profit: ProfitJudge) -> Price:
+    """What is saved if the readers, as they are `taken`, compute the value themselves, and what that costs; `left` is
+    what the group is then, nothing if it has no result."""
+    before, after = (cone.group, *cone.readers), (left, *taken) if left.exports else taken
     footprint = sum(map(profit.traffic, before))
     saved = footprint - sum(map(profit.traffic, after))
-    again = profit.costs.cycles_of(cone.ops) * len(cone.readers)
     costs = profit.costs
+    again = costs.cycles_of(cone.ops) * len(cone.readers)
+    if not left.exports:
+        again -= costs.cycles_of(left.ops)
     for cost in (profit.computed_again, costs.one_by_one, costs.in_part_vectors):
         again += sum(map(cost, after)) - sum(map(cost, before))
     return Price(saved, profit.costs.cycles_to_move(saved, footprint), again)
@@ -178,7 +181,7 @@ class Recomputation:
             taken.append(wider)
         root = 1 << self.graph.position[cone.op]
         left = replace(cone.group, exports=cone.group.exports & ~root | cone.written, parts=())
-        cost = price(cone, (left, *taken), self.profit)
+        cost = price(cone, left, taken, self.profit)
         why = why_no_profit(cost, self.profit.balance)
         if cost.is_close(self.profit.balance):
             self.close.append(Close(why is None, cost, f"{cone.op.name} computed again by readers"))

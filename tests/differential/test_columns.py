@@ -29,13 +29,13 @@ def floats(*shape: int) -> np.ndarray:
 
 
 def distance(axis: Attribute = 0) -> Body:
-    """The root of a sum of squares, the greatest distance, and the distances."""
+    """The root of a sum of squares, and the greatest distance."""
 
     def body(main: FunctionBuilder) -> None:
         x, y = main.parameters
         d = main.apply("subtract", x, y)
         total = main.apply("sum", main.apply("multiply", d, d), axis=axis)
-        main.returns(main.apply("sqrt", total), main.apply("max", d, axis=axis), d)
+        main.returns(main.apply("sqrt", total), main.apply("max", d, axis=axis))
 
     return body
 
