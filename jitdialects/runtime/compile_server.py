@@ -382,12 +382,13 @@ def _start(budget: tuple[float, int]) -> _Process:
     finally:
         ours.close()
         theirs.close()
+    folder = None if config.cache_dir is None else str(config.cache_dir.absolute())
     process = _Process(popen, socket.socket(fileno=kept), log, budget)
     process.socket.settimeout(budget[0])
     with contextlib.suppress(
         OSError
     ):  # it has ended already: the request meets that, too, and counts it
-        _send(process.socket, json.dumps({"path": sys.path}).encode())
+        _send(process.socket, json.dumps({"path": sys.path, "cache": folder}).encode())
     return process
 
 

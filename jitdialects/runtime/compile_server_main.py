@@ -1,8 +1,8 @@
 """The compile server, started by `compile_server`: `python -I -S compile_server_main.py FD SECONDS MEGABYTES NICENESS`.
 
-Serves compile requests from the socket FD one by one: first a JSON message with the parent's import
-path, then requests, each answered. Ends with its parent, when the socket closes, when one request takes
-SECONDS (by the kernel's timer: also where a thread holds the GIL), and, after a reply, when it has
+Serves compile requests from the socket FD one by one: first a JSON message with the parent's import path and the
+folder where it keeps code, then requests, each answered. Ends with its parent, when the socket closes, when one
+request takes SECONDS (by the kernel's timer: also where a thread holds the GIL), and, after a reply, when it has
 grown beyond `RESIDENT_LIMIT` or the request met the limit of MEGABYTES more than the server itself needs.
 
 Run by path, so that nothing of the package is imported before the parent's import path is known; without `site`,
@@ -23,6 +23,7 @@ import sys
 import threading
 import time
 from importlib.util import find_spec
+from pathlib import Path
 
 RESIDENT_LIMIT = 1 << 30
 """Bytes of resident memory beyond which a server leaves after its reply; the parent starts another."""
@@ -36,14 +37,15 @@ def main() -> None:
     os.nice(int(niceness))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     threading.Thread(target=_leave_with_parent, args=(connection.fileno(),), daemon=True).start()
-    _extend_path(connection)
-    from jitdialects.config import FEATURE_LEVELS
+    folder = _hello(connection)
+    from jitdialects.config import FEATURE_LEVELS, config
     from jitdialects.runtime import float_environment
     from jitdialects.runtime.compile_server import LENGTH, receive
     from jitdialects.runtime.compiler import compile_request, prepare, prepare_in_turn
     from jitdialects.runtime.messages import encode_error
     from jitdialects.runtime.quick_definitions import quick_definitions
 
+    config.cache_dir = folder
     float_environment.enter()
     with quick_definitions():
         prepare(FEATURE_LEVELS[0])
@@ -78,13 +80,15 @@ def main() -> None:
         gc.collect()
 
 
-def _extend_path(connection: socket.socket) -> None:
-    """Search where the parent searches, in its order; not in its current folder, which may change."""
+def _hello(connection: socket.socket) -> Path | None:
+    """Search where the parent searches, in its order; not in its current folder, which may change. The folder in
+    which it keeps code."""
     length = int.from_bytes(connection.recv(8, socket.MSG_WAITALL), "little")
     hello = json.loads(connection.recv(length, socket.MSG_WAITALL))
     sys.path[:] = [entry for entry in hello["path"] if entry]
     if not all(map(find_spec, ("jitdialects", "xdsl", "llvmlite", "numpy"))):
         site.main()
+    return None if hello["cache"] is None else Path(hello["cache"])
 
 
 def _leave_with_parent(descriptor: int) -> None:
