@@ -167,6 +167,7 @@ _OPTIONS: dict[str, tuple[object, Callable[[object], object]]] = {
     "max_shapes": (100, _positive),
     "features": (None, _feature_level),
     "compiler": ("server", _one_of("server", "in-process")),
+    "measure_fusion": (True, _switch),
     "engine": ("auto", _one_of("auto", "file", "memory", "mapped")),
     "compile_seconds": (20.0, _seconds),
     "compile_megabytes": (4096, _positive),
@@ -232,6 +233,8 @@ class Config:
     """Highest feature level used; None: what this CPU has."""
     compiler: str
     """Where code is compiled: a `server` process, or `in-process` (for debugging)."""
+    measure_fusion: bool
+    """Whether fusion that was decided by little is decided by measured times, in code that is hot enough."""
     engine: str
     """How code gets into this process: `file` and `memory` through the dynamic linker, `mapped` without it;
     `auto`: the first that works here."""

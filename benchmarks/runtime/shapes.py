@@ -19,7 +19,7 @@ import numpy as np
 import jitdialects as jd
 import jitdialects.numpy as jnp
 from benchmarks.runtime.row import Row
-from jitdialects.runtime.hot_shapes import ROUNDS
+from jitdialects.runtime.contest import ROUNDS
 
 COUNT = 1000
 WARM_UP = 200

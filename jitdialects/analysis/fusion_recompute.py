@@ -22,7 +22,7 @@ from xdsl.ir import Operation, OpResult
 from jitdialects.analysis.fusion_graph import FusionGraph, bits_of, is_computing
 from jitdialects.analysis.fusion_legality import Candidate, candidate_of, union, why_illegal
 from jitdialects.analysis.register_pressure import PressureJudge
-from jitdialects.analysis.roofline import Close, Price, ProfitJudge
+from jitdialects.analysis.roofline import Judgement, Price, ProfitJudge
 from jitdialects.dialects.interfaces import Elementwise, has_trait
 from jitdialects.dialects.tssa_types import shape_of
 
@@ -122,8 +122,8 @@ class Recomputation:
         """Per group the operations that it computes again."""
         self.refusals: dict[int, str] = {}
         """Per position why its result stays in memory."""
-        self.close: list[Close] = []
-        """What was decided by little."""
+        self.judgements: list[Judgement] = []
+        """What was weighed."""
         self._now: dict[Candidate, Candidate] = {}
         """The groups that have changed, as they will be."""
         self._gone = 0
@@ -183,8 +183,9 @@ class Recomputation:
         left = replace(cone.group, exports=cone.group.exports & ~root | cone.written, parts=())
         cost = price(cone, left, taken, self.profit)
         why = why_no_profit(cost, self.profit.balance)
-        if cost.is_close(self.profit.balance):
-            self.close.append(Close(why is None, cost, f"{cone.op.name} computed again by readers"))
+        if cost.weighs:
+            what = f"{cone.op.name} computed again by readers"
+            self.judgements.append(Judgement(why is None, cost, what))
         if why is not None:
             return why
         home = self.home(self.graph.position[cone.op])

@@ -137,18 +137,23 @@ class Price:
         cost = f"{self.again:.0f} cycles of computation be done again for it"
         return f"{self.saved} bytes would not be moved, but {cost}"
 
+    @property
+    def weighs(self) -> bool:
+        """Whether there is something on either side."""
+        return self.saved > 0 and self.computing > 0
+
     def is_close(self, balance: float) -> bool:
         """Whether estimates that are wrong by `CLOSE` would make it pay, or not pay, unlike now."""
         computing = self.computing * balance
-        return self.saved > 0 and self.moving < CLOSE * computing < CLOSE * CLOSE * self.moving
+        return self.weighs and self.moving < CLOSE * computing < CLOSE * CLOSE * self.moving
 
     def __str__(self) -> str:
         return f"{self.computing:.0f} cycles of computation against {self.moving:.0f} of moving {self.saved} bytes"
 
 
 @dataclass(frozen=True)
-class Close:
-    """A judgement by little: `what` was done, or was not, for this price."""
+class Judgement:
+    """What was done, or was not, because of a price that weighs."""
 
     accepted: bool
     price: Price
@@ -158,17 +163,20 @@ class Close:
         return f"{self.what}{'' if self.accepted else ' not'}: {self.price}"
 
 
-def other_balance(judgements: Sequence[Close]) -> tuple[float, Close] | None:
-    """The balance for which most of what is at stake would be judged the other way, and the dearest of that; None
-    where nothing was close."""
+def other_balance(
+    judgements: Sequence[Judgement], balance: float
+) -> tuple[float, Judgement] | None:
+    """The balance for which most of what was close would be judged the other way, and the dearest of that; None where
+    nothing was."""
+    close = [each for each in judgements if each.price.is_close(balance)]
 
     def at_stake(accepted: bool) -> float:
-        return sum(each.price.moving for each in judgements if each.accepted is accepted)
+        return sum(each.price.moving for each in close if each.accepted is accepted)
 
-    if not judgements:
+    if not close:
         return None
     accepted = at_stake(True) >= at_stake(False)
-    turned = (each for each in judgements if each.accepted is accepted)
+    turned = (each for each in close if each.accepted is accepted)
     return BALANCES[accepted], max(turned, key=lambda each: each.price.moving)
 
 

@@ -207,6 +207,8 @@ class Facts:
     remarks: list[str] = field(default_factory=list[str])
     alternative: float = 0.0
     """The `balance` of a judge of fusion that would decide otherwise what was decided by little; 0: nothing was."""
+    weighed: bool = False
+    """Fusion was decided by bytes against computing, so by sizes."""
     milliseconds: dict[str, float] = field(default_factory=dict[str, float])
     cpu_seconds: float = 0.0
     stages: dict[str, str] = field(default_factory=dict[str, str])
@@ -293,8 +295,9 @@ def _collect(facts: Facts, name: str, done: ModulePass | None, module: ModuleOp)
         facts.remarks += done.remarks
         if isinstance(done, TssaFusePass):
             facts.operators, facts.operators_fused = count_operators(module)
-            other = other_balance(done.close)
+            other = other_balance(done.judgements, done.balance)
             facts.alternative = 0.0 if other is None else other[0]
+            facts.weighed = bool(done.judgements)
     elif isinstance(done, LoopSchedulePass):
         facts.schedules = list(done.chosen)
     elif name == "tssa-bufferize":

@@ -33,7 +33,7 @@ from jitdialects.analysis.fusion_legality import Candidate, Kind, candidate_of, 
 from jitdialects.analysis.fusion_recompute import Recomputation
 from jitdialects.analysis.machine import Core
 from jitdialects.analysis.register_pressure import PressureJudge
-from jitdialects.analysis.roofline import Close, ProfitJudge, other_balance
+from jitdialects.analysis.roofline import Judgement, ProfitJudge, other_balance
 from jitdialects.passes.fusion_groups import build_groups, copy_into_readers
 from jitdialects.passes.judging_pass import JudgingPass
 
@@ -52,7 +52,7 @@ class Fuser:
         self.groups: dict[Candidate, None] = {}
         self.refusals: dict[tuple[int, int], str] = {}
         self._home: dict[int, Candidate] = {}
-        self._close: dict[tuple[int, int], Close] = {}
+        self._weighed: dict[tuple[int, int], Judgement] = {}
         self._refused: set[tuple[Candidate, Candidate]] = set()
         self._joined: dict[Candidate, Candidate] = {}
         for position, node in self.graph.nodes.items():
@@ -120,9 +120,9 @@ class Fuser:
     def _why_no_profit(self, left: int, right: int, both: Candidate) -> str | None:
         price = self.profit.price(self.home(left), self.home(right), both)
         why = price.why_not(self.profit.balance)
-        if price.is_close(self.profit.balance):
+        if price.weighs:
             names = [self.graph.nodes[position].op.name for position in (left, right)]
-            self._close[left, right] = Close(why is None, price, " merged with ".join(names))
+            self._weighed[left, right] = Judgement(why is None, price, " merged with ".join(names))
         return why
 
     def _merge(self, both: Candidate) -> None:
@@ -146,9 +146,9 @@ class Fuser:
                     work |= group.readers
             work &= ~seen
 
-    def close(self) -> Iterator[Close]:
-        """What was judged by little and stands."""
-        for (left, right), judgement in self._close.items():
+    def judgements(self) -> Iterator[Judgement]:
+        """What was weighed and stands."""
+        for (left, right), judgement in self._weighed.items():
             if judgement.accepted or self.home(left) is not self.home(right):
                 yield judgement
 
@@ -175,8 +175,8 @@ class TssaFusePass(JudgingPass):
     balance: float | int = 1.0
 
     @cached_property
-    def close(self) -> list[Close]:
-        """What was judged by little, by all calls of this object."""
+    def judgements(self) -> list[Judgement]:
+        """What was weighed, by all calls of this object."""
         return []
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
@@ -186,7 +186,7 @@ class TssaFusePass(JudgingPass):
 
     def rewrite(self, function: FuncOp, core: Core) -> Iterator[str]:
         typical = self.sizes(self.typical)
-        before = len(self.close)
+        before = len(self.judgements)
         for block in function.body.blocks:
             judges = PressureJudge(core), ProfitJudge(core, typical, self.balance)
             fuser = Fuser(block, *judges, self.merge)
@@ -194,14 +194,14 @@ class TssaFusePass(JudgingPass):
                 fuser.run()
                 choice = fuser.recomputation()
                 yield from choice.remarks()
-                self.close.extend(choice.close)
+                self.judgements.extend(choice.judgements)
                 if choice.copies:
                     copy_into_readers(fuser.graph, choice.copies)
                     fuser = Fuser(block, *judges, self.merge)
                     fuser.run()
-                self.close.extend(fuser.close())
+                self.judgements.extend(fuser.judgements())
             yield from fuser.remarks()
             build_groups(fuser.graph, list(fuser.groups))
-        other = other_balance(self.close[before:])
+        other = other_balance(self.judgements[before:], self.balance)
         if other is not None:
             yield f"by little, and balance={other[0]:g} would have it otherwise: {other[1]}"

@@ -76,8 +76,7 @@ def _machine(vm: VM) -> Iterator[str]:
 
 
 def _compiled(vm: VM, code: FunctionCode) -> list[CacheEntry]:
-    found = map(vm.service.cache.find, list(code.keys))  # other threads may add to them
-    return [entry for entry in found if entry is not None]
+    return vm.service.cache.find_all(list(code.keys))  # other threads may add to them
 
 
 def _heat(vm: VM, code: FunctionCode) -> str:
@@ -125,6 +124,8 @@ def _entries(vm: VM, code: FunctionCode) -> Iterator[str]:
         special = code.hot.special.get(key.signature)
         if special is not None:
             yield f"    {special}"
+        if reply.measured:
+            yield f"    fusion, in an earlier process: {reply.measured}"
         stale = staleness(code, entry)
         if stale and special is None:
             yield f"    stale: {stale}"
@@ -135,6 +136,9 @@ def _entries(vm: VM, code: FunctionCode) -> Iterator[str]:
         if only is not None:
             sizes = ", ".join(f"{name} = {size}" for name, size in only.items())
             yield f"    general code that its guards leave one shape: {sizes}"
+    for alternative in list(code.alternatives.tried.values()):
+        why = vm.service.failures.get(alternative.other)
+        yield f"  fusion of {alternative.first.signature}: {alternative}{why and f': {why}' or ''}"
     for signature in forgotten(vm, code):
         yield f"  stale: {signature}: not in the cache any more"
     for key in list(code.keys):

@@ -14,6 +14,7 @@ from jitdialects.bytecode.operators import OPERATORS
 from jitdialects.bytecode.outline import Loop, Part
 from jitdialects.bytecode.program import Function, Program
 from jitdialects.bytecode.signature import parse
+from jitdialects.runtime.alternatives import Alternatives
 from jitdialects.runtime.cache import CacheEntry, CacheKey, KernelCache
 from jitdialects.runtime.callables import Stub, StubCallable
 from jitdialects.runtime.cost_model import work_of
@@ -91,6 +92,7 @@ class FunctionCode:
         self.superseded: dict[CacheKey, tuple[int, int]] = {}
         """Code that newer code covers: the version of that, and its own calls until then."""
         self.hot = HotShapes()
+        self.alternatives = Alternatives()
         self.entries: list[CacheEntry] = []
         """What of that calls may enter, in this order."""
         self.free: list[CacheEntry] = []
@@ -150,8 +152,7 @@ class FunctionCode:
     def refresh(self, cache: KernelCache) -> list[CacheEntry]:
         """Look up what was asked for in a cache that has changed; the entries that are new."""
         self.version = cache.version
-        found = map(cache.find, list(self.keys))
-        before, self.found = self.found, [entry for entry in found if entry is not None]
+        before, self.found = self.found, cache.find_all(list(self.keys))
         self.order()
         new = [entry for entry in self.found if entry not in before]
         for entry in new:

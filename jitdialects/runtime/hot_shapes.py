@@ -14,6 +14,7 @@ from enum import Enum
 
 from jitdialects.bytecode.signature import Signature
 from jitdialects.runtime.cache import CacheEntry
+from jitdialects.runtime.contest import Contest
 from jitdialects.runtime.profile import Shapes
 
 WINDOW = 32
@@ -22,12 +23,6 @@ SHARE = 0.5
 """Of them, what a hot shape has more than."""
 MOST_SPECIAL = 4
 MOST_TRIED = 16
-ROUNDS = 8
-"""Runs of either code before a verdict."""
-TRIAL_SECONDS = 1e-3
-"""What one call may lose to a trial, beyond one round of it."""
-GAIN = 0.95
-"""Code is faster that takes less than this share of the time."""
 
 
 class Stage(Enum):
@@ -42,18 +37,13 @@ class Stage(Enum):
 
 
 @dataclass
-class Special:
-    """A hot shape and its code."""
+class Special(Contest):
+    """A hot shape and its code: `own`, compared with `general` code."""
 
     signature: Signature
     share: float
     """Of the samples, when it was found."""
     stage: Stage = Stage.ASKED
-    rounds: int = 0
-    general: float = float("inf")
-    """Seconds of the fastest run of general code."""
-    own: float = float("inf")
-    """Seconds of the fastest run of its own code."""
     hits: int = 0
     """Calls of its own code when another shape became special last."""
 
@@ -103,7 +93,7 @@ class HotShapes:
 
     def judge(self, special: Special, entry: CacheEntry, entries: Sequence[CacheEntry]) -> None:
         """Decide about code that ran often enough."""
-        if special.own >= GAIN * special.general:
+        if not special.is_faster:
             special.stage = Stage.SLOWER
             return
         special.stage, special.hits = Stage.SPECIAL, entry.hits

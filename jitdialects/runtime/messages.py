@@ -174,8 +174,19 @@ class CompileReply:
     """The lowest feature level that has every instruction of the code; empty: not known."""
     alternative: float = 0.0
     """The `balance` of a request whose code may turn out faster: fusion was decided by little. 0: nothing was."""
+    weighed: bool = False
+    """Whether fusion was decided by sizes, known or typical."""
+    measured: str = ""
+    """Of code that is kept: what was measured against other code for the same calls."""
     final: bool = False
     """Whether every attempt would end in this `error`."""
+
+    @property
+    def seconds(self) -> float:
+        """What making the code took: CPU time, of which the first request has the compiler's start, too, or wall
+        time of the stages, in which others may have had the core; the lesser."""
+        stages = sum(ms for stage, ms in self.milliseconds.items() if stage != "import") / 1e3
+        return min(stages, self.cpu_seconds or stages)
 
     @staticmethod
     def decode(data: bytes) -> CompileReply:
@@ -212,6 +223,8 @@ class CompileReply:
                 meta["stages"],
                 meta["level"],
                 meta["alternative"],
+                meta["weighed"],
+                meta.get("measured", ""),
             )
         except (KeyError, TypeError, ValueError, Error) as error:
             raise MessageError(f"compile reply: {error!r}") from None
@@ -241,6 +254,12 @@ def encode_error(sentence: str, cpu_seconds: float = 0.0, *, final: bool = False
     `cpu_seconds`."""
     meta = {"error": sentence, "cpu_seconds": cpu_seconds, "final": final}
     return _frame(_REPLY, meta, b"")
+
+
+def with_measures(frame: bytes, measured: str) -> bytes:
+    """A reply without its library, of code that was compared: there is no alternative to it any more."""
+    meta, blob = _unframe(_REPLY, "compile reply", frame)
+    return _frame(_REPLY, meta | {"alternative": 0.0, "weighed": False, "measured": measured}, blob)
 
 
 def without_library(data: bytes, number: Callable[[int], int]) -> bytes:

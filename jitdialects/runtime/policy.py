@@ -25,6 +25,8 @@ from jitdialects.runtime.thresholds import Thresholds
 
 LOOP_SECONDS = 0.02
 """How long loops are interpreted, unless a policy says otherwise."""
+HOPED, LEAST_SHARE = 0.1, 0.05
+"""What other code for the same calls is hoped to save; and what share of all time its calls must have."""
 NEVER = 10**9
 """A threshold that is meant never to be met."""
 
@@ -102,6 +104,8 @@ class Policy:
     `tuning`: the numbers of the kind of machine; `Policy.profile("gpu")` chooses them by name.
     `loop_seconds`: how long a call is interpreted before its loops are compiled by themselves, whatever that costs
     (None: about as long as a compile takes, and the start of the compiler where that needs the CPU of the call).
+    `measure_fusion`: whether fusion that was decided by little is decided by measured times in the end (None:
+    `config.measure_fusion`).
     """
 
     threshold: int | None = None
@@ -110,6 +114,7 @@ class Policy:
     schedule: str = ""
     tuning: Tuning = TUNINGS["cpu"]
     loop_seconds: float | None = None
+    measure_fusion: bool | None = None
 
     def __post_init__(self) -> None:
         threshold = cast(object, self.threshold)
@@ -171,6 +176,13 @@ class Policy:
         if starting:
             why += f", its part in the start of the compiler on this CPU {starting * 1e3:.0f} ms"
         return Decision(saving * runs > cost, why, saving * runs / cost if cost > 0 else 1.0)
+
+    def tries_alternative(self, spent: float, of: float, cost: float) -> bool:
+        """Whether to have other code made, and compared, for calls that have spent so many seconds in code that took
+        `cost` to make, `of` those of all calls. How much faster it will be, if at all, nobody knows; the guess is
+        `HOPED` of as much time again."""
+        measures = config.measure_fusion if self.measure_fusion is None else self.measure_fusion
+        return measures and spent * HOPED > cost and spent >= LEAST_SHARE * of
 
     def is_slower(self, compiled: Times, interpreted: Times) -> bool:
         """Whether code has turned out slower than the interpreter for the same shapes."""

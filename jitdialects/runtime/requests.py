@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Protocol
@@ -17,7 +17,7 @@ from jitdialects.runtime.function_code import FunctionCode
 from jitdialects.runtime.messages import LLVM_IR, CompileRequest
 from jitdialects.runtime.policy import Policy
 from jitdialects.runtime.policy_trace import Recorder
-from jitdialects.runtime.profile import ShapeHistory
+from jitdialects.runtime.profile import ShapeHistory, Shapes
 from jitdialects.runtime.service import CompileService
 from jitdialects.runtime.tiers import Standing
 
@@ -103,21 +103,21 @@ class Requests:
         key = self.vm.key(self.code, signature)
         if signature.is_exact or key.signature in self.code.told:
             return key
-        return replace(key, typical=typical_text(typical_sizes(signature, history)))
+        seen = {shapes: times.seconds for shapes, times in list(history.seen.items())}
+        return replace(key, typical=typical_text(typical_sizes(signature, seen)))
 
 
-def typical_sizes(signature: Signature, history: ShapeHistory) -> dict[str, int]:
-    """Per size that `signature` leaves open, the one half of the interpreted time was spent at or below."""
-    seen = {shapes: times.seconds for shapes, times in list(history.seen.items())}
+def typical_sizes(signature: Signature, seconds: Mapping[Shapes, float]) -> dict[str, int]:
+    """Per size that `signature` leaves open, the one at or below which half of the time of calls was spent."""
     found: dict[str, dict[int, float]] = {}
-    for shapes, seconds in seen.items():
+    for shapes, spent in seconds.items():
         for name, size in set(_sizes(signature, shapes)):
             at = found.setdefault(name, {})
-            at[size] = at.get(size, 0.0) + seconds
+            at[size] = at.get(size, 0.0) + spent
     return {name: _median(weights) for name, weights in found.items()}
 
 
-def _sizes(signature: Signature, shapes: tuple[tuple[int, ...], ...]) -> Iterator[tuple[str, int]]:
+def _sizes(signature: Signature, shapes: Shapes) -> Iterator[tuple[str, int]]:
     for argument, shape in zip(signature.arguments, shapes, strict=True):
         for size, actual in zip(argument.shape, shape, strict=True):
             if not isinstance(size, int):

@@ -34,8 +34,7 @@ class Version:
 
 def versions(vm: VM, code: FunctionCode) -> list[Version]:
     """The code that a function has, oldest first."""
-    found = [vm.service.cache.find(key) for key in list(code.keys)]
-    entries = sorted((e for e in found if e is not None), key=lambda e: e.version)
+    entries = sorted(vm.service.cache.find_all(list(code.keys)), key=lambda e: e.version)
     return [
         Version(e.key.signature, e.version, strategy(code, e), e.hits, staleness(code, e))
         for e in entries
@@ -96,6 +95,16 @@ def shape_rows(vm: VM) -> Iterator[dict[str, Any]]:
             ],
             "versions": [asdict(v) for v in found],
         }
+
+
+def alternative_rows(vm: VM) -> Iterator[dict[str, Any]]:
+    """One row per alternative whose fusion was, or is to be, measured: for `jd.stats()`."""
+    for name, code in vm.functions.items():
+        for each in (code, *code.parts):
+            for alternative in list(each.alternatives.tried.values()):
+                yield {
+                    "function": f"{vm.name} @{name}" if vm.name else f"@{name}"
+                } | alternative.as_row()
 
 
 # ---- guards that leave one shape -----------------------------------------------------------------

@@ -177,7 +177,11 @@ def _titled(key: CacheKey, owners: _Owners) -> str:
 
 
 def _entries(functions: _Functions, owners: _Owners) -> Iterator[_Row]:
-    asked = {key: code for _, code in functions for key in list(code.keys)}
+    asked = {
+        entry.key: code
+        for vm, code in functions
+        for entry in vm.service.cache.find_all(list(code.keys))
+    }
     for service in services():
         for entry in service.cache:
             key, kernel = entry.key, entry.kernel

@@ -15,7 +15,7 @@ def stats() -> dict[str, Any]:
     from jitdialects.runtime.callables import way_of_calls
     from jitdialects.runtime.compile_server import default_server
     from jitdialects.runtime.service import default_service
-    from jitdialects.runtime.shape_report import shape_rows
+    from jitdialects.runtime.shape_report import alternative_rows, shape_rows
     from jitdialects.runtime.vm import machines
 
     total, minute = indicators.since_start(), indicators.last_minute()
@@ -39,5 +39,6 @@ def stats() -> dict[str, Any]:
         "pool": {f.name: getattr(pool, f.name) for f in fields(PoolStatistics)}
         | {"fragmentation": pool.fragmentation},
         "shapes": [row for vm in machines() for row in shape_rows(vm)],
+        "alternatives": [row for vm in machines() for row in alternative_rows(vm)],
         "blocks": [row for vm in machines() for row in vm.block_counts()],
     }

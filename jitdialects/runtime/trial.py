@@ -1,4 +1,4 @@
-"""Code for a hot shape beside general code, on the arguments of a call: which is faster, entered as calls enter it?
+"""Two pieces of code on the arguments of a call: which is faster, entered as calls enter it?
 
 Where the build has stubs, a round is as many calls of either stub as take about `ROUND_SECONDS`: what Python adds to a
 call is many times what such code differs in.
@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 
 from jitdialects.runtime.cache import CacheEntry, KernelCache
 from jitdialects.runtime.callables import stub_of
+from jitdialects.runtime.contest import TRIAL_SECONDS, Contest
 from jitdialects.runtime.function_code import Entrance
-from jitdialects.runtime.hot_shapes import ROUNDS, TRIAL_SECONDS, Special
 from jitdialects.runtime.pool import MemoryPool
 
 ROUND_SECONDS = 20e-6
@@ -68,7 +68,7 @@ def _seconds(run: Callable[[], object], calls: int) -> float:
 
 
 def race(
-    special: Special,
+    contest: Contest,
     own: CacheEntry,
     general: Sequence[CacheEntry],
     arguments: Sequence[object],
@@ -82,10 +82,10 @@ def race(
         until = time.perf_counter() + TRIAL_SECONDS
         once = _seconds(others.run, 1)
         calls = max(1, min(MOST_CALLS, int(ROUND_SECONDS / max(once, 1e-9))))
-        while special.rounds < ROUNDS and mine.run() is not None and others.run() is not None:
-            special.general = min(special.general, _seconds(others.run, calls))
-            special.own = min(special.own, _seconds(mine.run, calls))
-            special.rounds += 1
+        while not contest.is_over and mine.run() is not None and others.run() is not None:
+            contest.general = min(contest.general, _seconds(others.run, calls))
+            contest.own = min(contest.own, _seconds(mine.run, calls))
+            contest.rounds += 1
             if time.perf_counter() > until:
                 break
     finally:

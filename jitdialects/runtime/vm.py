@@ -28,11 +28,6 @@ from jitdialects.runtime.function_code import (
     argument_shapes,
     has_products,
 )
-from jitdialects.runtime.hot_shapes import (
-    ROUNDS,
-    Special,
-    Stage,
-)
 from jitdialects.runtime.identity import (
     compiler_version,
     feature_level,
@@ -45,9 +40,9 @@ from jitdialects.runtime.pool import MemoryPool, default_pool
 from jitdialects.runtime.profile import MAX_SHAPES, Miss, ShapeHistory, Shapes
 from jitdialects.runtime.profiler import profiler
 from jitdialects.runtime.requests import Requests
+from jitdialects.runtime.samples import Samples
 from jitdialects.runtime.service import CompileService, default_service
 from jitdialects.runtime.tiers import TIMED_EVERY, TIMED_FIRST, exact
-from jitdialects.runtime.trial import race
 from jitdialects.runtime.units import Unit
 from jitdialects.runtime.values import (
     Array,
@@ -233,7 +228,7 @@ class VM:
                     code.profile.compiled_seconds += seconds * stands_for
                     if not kernel.stub or self.recorder is not None:
                         code.measured(entry, arguments, seconds)
-                    self.sample(code, arguments)
+                    Samples(self, code).take(entry, arguments)
                     if self.recorder is not None:
                         self._record(
                             code, arguments, started, seconds, served_by=entry.key.signature
@@ -260,7 +255,7 @@ class VM:
             return None
         stub = next((s for s, n in zip(stubs, before, strict=True) if s.calls != n), stubs[0])
         code.measured(stub.entry, arguments, seconds)
-        self.sample(code, arguments)
+        Samples(self, code).take(stub.entry, arguments)
         return stub.reply, results
 
     def _offer(self, code: FunctionCode) -> None:
@@ -282,41 +277,6 @@ class VM:
             stubs = [stub for stub in made if stub is not None]
             code.offered, code.stubs_served = ready, stubs
             code.stubs.serve({(): stubs}, (), self.service.cache)
-
-    def sample(self, code: FunctionCode, arguments: Sequence[object]) -> None:
-        """Take note of a call that compiled code serves, one of many."""
-        if not self.policy.shape_policy.respecialises:
-            return
-        history = code.profile.histories.get(class_of(arguments))
-        if history is None:
-            return
-        shapes = argument_shapes(arguments)
-        signature = exact(code.function.name, history, shapes)
-        text = str(signature)
-        entry = next((e for e in code.found if e.key.signature == text), None)
-        if entry is not None and entry in code.entries:
-            return  # a call of code for its shape
-        special = code.hot.special.get(text)
-        if special is not None and entry is not None and special.stage in _UNTRIED:
-            self._try(code, special, entry, arguments)
-            return
-        hot = code.hot.sample((id(history), shapes), signature)
-        if hot is not None:
-            code.tiers.specialise(signature, history, hot, Requests(self, code))
-
-    def _try(
-        self, code: FunctionCode, special: Special, entry: CacheEntry, arguments: Sequence[object]
-    ) -> None:
-        """Run the code for a hot shape and general code on the same arguments."""
-        special.stage = Stage.TRIAL
-        try:
-            race(special, entry, code.entries, arguments, self.pool, self.service.cache)
-        except Exception:  # noqa: BLE001 (the call itself has its results)
-            special.stage = Stage.FAILED
-            return
-        if special.rounds >= ROUNDS and special.stage is Stage.TRIAL:
-            code.hot.judge(special, entry, code.entries)
-            code.order()
 
     def _run_padded(
         self, code: FunctionCode, arguments: Sequence[object]
@@ -425,7 +385,7 @@ class VM:
             kernel = entry.kernel
             if kernel is None:
                 continue  # evicted already
-            reply, seconds = kernel.reply, compile_seconds(kernel.reply)
+            reply, seconds = kernel.reply, kernel.reply.seconds
             code.tiers.arrived(kernel.signature, seconds)
             if self.recorder is not None:
                 self.recorder.compile(
@@ -504,13 +464,6 @@ def _as_values(reply: CompileReply, results: Sequence[Array]) -> Sequence[Value]
     return [array.item() if fact.dtype.weak else array for fact, array in pairs]
 
 
-def compile_seconds(reply: CompileReply) -> float:
-    """What making the code took: CPU time, of which the first request has the compiler's start, too, or wall time of
-    the stages, in which others may have had the core; the lesser."""
-    stages = sum(ms for stage, ms in reply.milliseconds.items() if stage != "import") / 1e3
-    return min(stages, reply.cpu_seconds or stages)
-
-
 def _stands_for(entry: CacheEntry, kernel: Kernel | None) -> int:
     """How many calls a call in Python stands for if it is timed; 0: it is not. At first all are, then some. Where
     there is a stub, few come here, and those to be timed."""
@@ -518,9 +471,6 @@ def _stands_for(entry: CacheEntry, kernel: Kernel | None) -> int:
     if hits < TIMED_FIRST or (kernel is not None and kernel.stub):
         return 1
     return 0 if hits & TIMED_EVERY - 1 else TIMED_EVERY
-
-
-_UNTRIED = (Stage.ASKED, Stage.TRIAL)
 
 
 _machines: weakref.WeakSet[VM] = weakref.WeakSet()

@@ -63,6 +63,9 @@ class FakeCompiler:
     arena: str = "0"
     status: int = 0
     error: str | None = None
+    alternative: float = 0.0
+    weighed: bool = False
+    """What replies say of fusion."""
     requests: list[str] = field(default_factory=list[str])
     gate: threading.Event | None = None
     """Compiling waits for it."""
@@ -96,7 +99,8 @@ class FakeCompiler:
             "operators_fused": 2,
             "schedules": [],
             "remarks": ["a remark"],
-            "alternative": 0.0,
+            "alternative": self.alternative,
+            "weighed": self.weighed,
             "milliseconds": {"codegen": 1.5},
             "cpu_seconds": 0.001,
             "stages": {"00-vm": "builtin.module {}"} if request.dump else {},

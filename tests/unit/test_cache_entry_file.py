@@ -27,6 +27,7 @@ FACTS = {
     "schedules": [],
     "remarks": [],
     "alternative": 0.0,
+    "weighed": False,
     "milliseconds": {},
     "cpu_seconds": 0.0,
     "stages": {"00-vm": "text"},

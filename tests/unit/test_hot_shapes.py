@@ -13,12 +13,12 @@ import jitdialects.numpy as jnp
 from jitdialects.bytecode.builder import ProgramBuilder
 from jitdialects.bytecode.dtypes import FLOAT32
 from jitdialects.bytecode.signature import Signature, parse
-from jitdialects.runtime import hot_shapes
+from jitdialects.runtime import contest
+from jitdialects.runtime.contest import ROUNDS
 from jitdialects.runtime.explain import explain
 from jitdialects.runtime.hot_shapes import (
     MOST_SPECIAL,
     MOST_TRIED,
-    ROUNDS,
     WINDOW,
     HotShapes,
     Special,
@@ -136,7 +136,7 @@ def run(vm: VM, n: int, times: int = 1) -> None:
 
 @pytest.mark.parametrize("gain", [1e9, 0.0])
 def test_a_hot_shape_is_compiled_and_tried(monkeypatch: pytest.MonkeyPatch, gain: float) -> None:
-    monkeypatch.setattr(hot_shapes, "GAIN", gain)
+    monkeypatch.setattr(contest, "GAIN", gain)
     compiler = FakeCompiler(like_first)
     vm = doubled(compiler)
     for n in (3, 4, 5):
@@ -182,7 +182,7 @@ def test_a_trial_that_fails_loses_no_result(monkeypatch: pytest.MonkeyPatch) -> 
     def broken(*arguments: object) -> None:
         raise MemoryError("no room for a trial")
 
-    monkeypatch.setattr("jitdialects.runtime.vm.race", broken)
+    monkeypatch.setattr("jitdialects.runtime.samples.race", broken)
     vm = doubled(FakeCompiler(like_first))
     for n in (3, 4, 5):
         run(vm, n)

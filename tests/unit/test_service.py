@@ -75,6 +75,7 @@ def test_replies_are_read_with_their_expressions() -> None:
         "schedules": [],
         "remarks": [],
         "alternative": 0.0,
+        "weighed": False,
         "milliseconds": {"codegen": 2.0},
         "cpu_seconds": 0.002,
         "stages": {},

@@ -18,7 +18,6 @@ from jitdialects.runtime.compiler import compile_request
 from jitdialects.runtime.explain import explain
 from jitdialects.runtime.messages import CompileRequest
 from jitdialects.runtime.policy import Policy
-from jitdialects.runtime.profile import ShapeHistory
 from jitdialects.runtime.requests import typical_sizes
 from jitdialects.runtime.service import CompileService
 from jitdialects.runtime.vm import VM
@@ -51,11 +50,8 @@ def test_what_would_be_taken_anyway_is_not_said() -> None:
     assert typical_text({"n": 256, "m": 300}) == ""
 
 
-def history(*calls: tuple[int, int, float]) -> ShapeHistory:
-    made = ShapeHistory(parse("main(f32[1,1])").arguments)
-    for m, n, seconds in calls:
-        made.add(((m, n),), seconds)
-    return made
+def history(*calls: tuple[int, int, float]) -> dict[tuple[tuple[int, ...], ...], float]:
+    return {((m, n),): seconds for m, n, seconds in calls}
 
 
 def test_sizes_are_those_at_which_half_of_the_time_was_spent() -> None:
@@ -69,8 +65,7 @@ def test_sizes_are_those_at_which_half_of_the_time_was_spent() -> None:
 
 
 def test_calls_that_were_not_timed_count_as_nothing() -> None:
-    seen = history((4, 4, 1.0))
-    seen.note(((99, 99),))
+    seen = history((4, 4, 1.0), (99, 99, 0.0))
     assert typical_sizes(parse("main(f32[m,n])"), seen) == {"m": 4, "n": 4}
 
 

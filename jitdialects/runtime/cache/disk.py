@@ -30,6 +30,7 @@ from jitdialects.runtime.cache.events import Events
 from jitdialects.runtime.cache.key import SUFFIX, CacheKey, candidates
 from jitdialects.runtime.engines import LibraryFile
 from jitdialects.runtime.engines.dlopen import private_folder
+from jitdialects.runtime.messages import with_measures
 
 FOLDER = "kernels"
 _TEMPORARY = ".new-"
@@ -171,6 +172,20 @@ class DiskLevel:
             self.sweep()
         self._unswept += len(data)
         return LibraryFile(path, inode)
+
+    def settle(self, kept: CacheKey, left: CacheKey, measured: str) -> None:
+        """Of two entries for the same calls leave one, with what was `measured`, so that nobody compares them again. As
+        long as that one cannot be written, both stay."""
+        if self.folder is None:
+            return
+        kept_file, left_file = (f"{self.folder}/{k.folder}/{k.file_name}" for k in (kept, left))
+        try:
+            stored, _ = verified(kept_file)
+        except (BadEntry, OSError):
+            return
+        frame = with_measures(stored.frame, measured)
+        if self.put(kept, stored.level, frame, stored.reply.library) is not None:
+            remove_entry(left_file)
 
     def sweep(self, cap: int | None = None) -> None:
         """Remove what was used least recently until less than `cap` bytes are left, and forgotten

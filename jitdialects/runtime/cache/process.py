@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import threading
 import weakref
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, fields, replace
 from typing import Any, Protocol
@@ -87,6 +87,8 @@ class KernelCache:
         self._entries: dict[CacheKey, CacheEntry] = {}
         self._cap = code_cap
         self._round = 0
+        self._preferred: dict[CacheKey, CacheKey] = {}
+        """For code that was let go for other code with the same results: the key of that."""
         self._lock = threading.RLock()
         self.users: weakref.WeakSet[User] = weakref.WeakSet()
         """Who calls kernels without asking here each time."""
@@ -108,8 +110,17 @@ class KernelCache:
         return config.code_cap if self._cap is None else self._cap
 
     def find(self, key: CacheKey) -> CacheEntry | None:
-        """The entry for exactly this key."""
-        return self._entries.get(key)
+        """The entry for exactly this key, or the one that was found to be faster."""
+        entry = self._entries.get(key)
+        while entry is None and key in self._preferred:
+            key = self._preferred[key]
+            entry = self._entries.get(key)
+        return entry
+
+    def find_all(self, keys: Iterable[CacheKey]) -> list[CacheEntry]:
+        """The entries for these keys, each once."""
+        found = dict.fromkeys(map(self.find, keys))
+        return [entry for entry in found if entry is not None]
 
     def store(
         self, key: CacheKey, reply: CompileReply, constants: Sequence[Constant] = ()
@@ -136,6 +147,7 @@ class KernelCache:
                 self.version += 1
                 entry = CacheEntry(key, kernel, self.version, source, size, used=self._round)
                 self._entries[key] = entry
+                self._preferred.pop(key, None)
                 self.bytes += size
                 if self.bytes > self.code_cap:
                     self._evict(entry)
@@ -172,11 +184,34 @@ class KernelCache:
         for user in listed(lambda: self.users):
             user.forget_code(entries)
 
+    def settle(self, kept: CacheEntry, left: CacheEntry, measured: str) -> bool:
+        """Of two entries for the same calls let one go, for `kept`, here and on disk; `measured` says why. False if
+        either is gone already."""
+        with self._lock:
+            gone = any(self._entries.get(entry.key) is not entry for entry in (kept, left))
+            if gone or kept is left:
+                return False
+            self._preferred.pop(kept.key, None)
+            self._preferred[left.key] = kept.key
+            self.bytes -= left.bytes
+            self._let_go([left])
+        if self.disk is not None:
+            self.disk.settle(kept.key, left.key, measured)
+        return True
+
+    def drop(self, entry: CacheEntry) -> None:
+        """Let go what nobody calls. On disk it stays."""
+        with self._lock:
+            if self._entries.get(entry.key) is entry:
+                self.bytes -= entry.bytes
+                self._let_go([entry])
+
     def clear(self) -> None:
         """Forget everything that is loaded. Code that is running stays until it returns; what is on disk
         and in shared storage stays there, and is found there again."""
         with self._lock:
             self.bytes = 0
+            self._preferred.clear()
             self._let_go(list(self._entries.values()))
 
     def after_fork(self) -> None:
@@ -242,8 +277,13 @@ class KernelCache:
     def share(
         self, key: CacheKey, data: bytes, reply: CompileReply, order: Sequence[int] = ()
     ) -> None:
-        """Let other machines have a reply, whose bytes are `data`."""
-        if self.shared is not None and self.shared.is_on and _is_portable(reply, order):
+        """Let other machines have a reply, whose bytes are `data`; not code that is on trial here."""
+        if (
+            key.balance == 1.0
+            and self.shared is not None
+            and self.shared.is_on
+            and _is_portable(reply, order)
+        ):
             frame = without_library(data, list(order).index)
             self.shared.put(key, reply.level or key.features, frame, reply.library)
 
