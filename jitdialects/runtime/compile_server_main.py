@@ -41,13 +41,14 @@ def main() -> None:
     from jitdialects.config import FEATURE_LEVELS, config
     from jitdialects.runtime import float_environment
     from jitdialects.runtime.compile_server import LENGTH, receive
-    from jitdialects.runtime.compiler import compile_request, prepare, prepare_in_turn
     from jitdialects.runtime.messages import encode_error
     from jitdialects.runtime.quick_definitions import quick_definitions
 
     config.cache_dir = folder
     float_environment.enter()
-    with quick_definitions():
+    with quick_definitions(folder):
+        from jitdialects.runtime.compiler import compile_request, prepare, prepare_in_turn
+
         prepare(FEATURE_LEVELS[0])
     gc.freeze()
     threading.Thread(target=prepare_in_turn, daemon=True).start()

@@ -3,12 +3,15 @@
 import dataclasses
 import subprocess
 import sys
+from pathlib import Path
 
 FRESH = """
 import dataclasses
+import sys
+from pathlib import Path
 from jitdialects.runtime.quick_definitions import quick_definitions
 
-with quick_definitions():
+with quick_definitions(Path(sys.argv[1]) if sys.argv[1:] else None):
     from xdsl.dialects import arith, llvm, memref
     from xdsl.irdl.declarative_assembly_format import FormatProgram
 
@@ -52,6 +55,20 @@ assert "exec" not in vars(dataclasses)
 
 def test_what_is_defined_the_quick_way_is_like_what_is_not() -> None:
     subprocess.run([sys.executable, "-c", FRESH], check=True)
+
+
+def test_code_is_kept_and_made_again_where_it_cannot_be_used(tmp_path: Path) -> None:
+    def run() -> Path:
+        subprocess.run([sys.executable, "-c", FRESH, str(tmp_path / "cache")], check=True)
+        (path,) = (tmp_path / "cache").iterdir()
+        return path
+
+    written = run().stat().st_ino
+    assert run().stat().st_ino == written, "nothing was missing"
+    path = run()
+    path.write_bytes(path.read_bytes()[:-1])
+    damaged = path.read_bytes()
+    assert run().read_bytes() != damaged
 
 
 def test_it_is_for_the_process_that_compiles_only() -> None:
