@@ -34,7 +34,8 @@ class NestFacts:
     allocates. `along`: an iteration further, something that it loads lies as many elements further. `read_bytes`,
     `written_bytes`: of the largest memory that was not allocated here, None if not static; `row`: elements of the last
     axis of what it reads, likewise. `sweeps`: reductions side by side, where accumulators are arrays. `streams`: accesses to memory that was not allocated here. `functions`: operations that become
-    tens of others.
+    tens of others. `partial`: what an iteration computes goes to memory of the function itself, to be joined behind the
+    nest.
     """
 
     kinds: tuple[str, ...]
@@ -55,6 +56,7 @@ class NestFacts:
     written_bytes: int | None
     row: int | None
     sweeps: int
+    partial: bool
 
 
 def facts_of(nest: NestOp) -> NestFacts:
@@ -84,6 +86,7 @@ def facts_of(nest: NestOp) -> NestFacts:
         written_bytes=_largest([access for access in outside if access.is_store]),
         row=_row(read),
         sweeps=_sweeps(nest) if accumulators == "arrays" else 0,
+        partial=_is_partial(nest, body),
         streams=len(outside),
         element_bytes=max((_bytes(access.value_type) for access in body.accesses), default=4),
         operations=len(body.accesses) + len(body.others) + len(body.loops),
@@ -158,6 +161,15 @@ def _sweeps(nest: NestOp) -> int:
         any(not is_fresh(root_of(access.base)) for access in body_of(op.body.block).accesses)
         for op in reductions
     )
+
+
+def _is_partial(nest: NestOp, body: Body) -> bool:
+    """Whether what an iteration stores itself, not in loops, stays in the function."""
+    block = nest.body.block
+    own = {op.results[0] for op in body.others if op.name == "memref.alloca"}
+    stores = [access for access in body.accesses if access.is_store and access.op.parent is block]
+    stored = {access.base for access in stores} - own
+    return bool(stored) and all(is_fresh(root_of(base)) for base in stored)
 
 
 def _accumulators(body: Body) -> str:

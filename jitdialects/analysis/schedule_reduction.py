@@ -30,6 +30,8 @@ LANES = 32
 """Of a sum in the numerics contract."""
 CHUNK = 16384
 """Elements that are worth another thread."""
+CHUNK_OF_ROW = 65536
+"""The same of one row: what another core has to bring from the cache of this one, it brings slowly."""
 SHORT = 8
 """A reduction of at most so many steps has no loop."""
 
@@ -88,6 +90,11 @@ def is_long(facts: NestFacts) -> bool:
 def may_be_cached(facts: NestFacts) -> bool:
     """What it reads may be in a cache that is close; so may memory of unknown size."""
     return facts.read_bytes is None or facts.read_bytes < LARGE
+
+
+def blocks_schedule() -> Schedule:
+    """Blocks of one row, one at a time: each has enough to do."""
+    return Schedule(threads=CHUNK_OF_ROW)
 
 
 def chunks_schedule(facts: NestFacts) -> Schedule:

@@ -22,6 +22,7 @@ FAMILIES = (
     "reduction",
     "columns",
     "rows",
+    "blocks",
     "dots",
     "other",
 )

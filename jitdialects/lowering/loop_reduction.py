@@ -9,6 +9,9 @@ The order of a sum of floats is the numerics contract's and a function of the lo
 -0.0 is what changes no sum, so lanes and partners without elements do no harm. The tree needs a stack only:
 after block b, as many pairs are complete as b + 1 has trailing zeros. A dot product is the same with
 `fma(x, y, lane)`. Integers and maxima may be taken in any order (a maximum is exact): one block.
+
+Where there is only one row, its blocks are a parallel axis, up to 1024 at a time, so that threads share them out; their
+results lie side by side, and enter the tree behind it. Maxima and integers go the same way.
 """
 
 from __future__ import annotations
@@ -40,8 +43,9 @@ BLOCK, LANES = 4096, 32
 LEVELS = 40
 """Of the tree over blocks where the length is not static: 2^40 blocks take days."""
 INDEX_BITS = 64
-ABREAST = 4
-"""Blocks that are read at a time where there is only one row: memory serves several streams better than one."""
+TOGETHER = 1024
+"""Blocks of an only row that threads share out before their results are joined: many times what is worth a thread, and
+the results take some pages of the stack."""
 FEW = 16
 """Elements of a row or column that need no lanes in memory: one in each."""
 STEPS, STEPS_IN_ORDER = 4, 8
@@ -158,7 +162,7 @@ def reduce_together(
         if cheap and isinstance(length, int) and 1 < length <= FEW:
             parts = _fold_few(at, [entered(at.index(i)) for i in range(length)], whole)
         elif not behind:
-            parts = reduce_axis(at, length, whole, step, blocked=blocked, abreast=not outer)
+            parts = reduce_axis(at, length, whole, step, blocked=blocked, alone=not outer)
         elif blocked:
             add = partial(_add_columns, run=run)
             parts = reduce_axis(at, length, whole, step, blocked=True, add=add)
@@ -232,7 +236,7 @@ def lower_dot(at: Emitter, group: GroupOp, op: Operation) -> None:
 
         length = shape_of(op.operands[1])[0]
         fold, blocked = FOLDS["tssa.sum"][element], is_float(element)
-        sum = fold.leave(at, reduce_axis(at, length, fold, step, blocked=blocked))
+        sum = fold.leave(at, reduce_axis(at, length, fold, step, blocked=blocked, alone=not outer))
         if blocked:
             sum = plus_zero(at, sum)
         body.define(op.results[0], outer, sum)
@@ -268,15 +272,17 @@ def reduce_axis(
     *,
     blocked: bool,
     add: Add | None = None,
-    abreast: bool = False,
+    alone: bool = False,
 ) -> Parts:
     """An accumulator of `length` elements; sums and products of floats are `blocked`. `add` says how the elements of
-    a block are visited: chunk by chunk if they lie next to each other, as by default. `abreast`: this is the
-    only row, so that several blocks are visited at a time, also where the order is free."""
-    lanes = Lanes(Cells.on_stack(at, fold, LANES), step)
-    if not (blocked or abreast) or (isinstance(length, int) and length <= BLOCK):
-        return _reduce_block(at, 0, length, lanes, add or _add_chunks)
-    return _reduce_blocks(at, length, lanes, add or _add_chunks, abreast=abreast)
+    a block are visited: chunk by chunk if they lie next to each other, as by default. `alone`: this is the only row, whose
+    blocks threads may share out, also where the order is free."""
+    add = add or _add_chunks
+    if isinstance(length, int) and length <= BLOCK or not (blocked or alone):
+        return _reduce_block(at, 0, length, Lanes(Cells.on_stack(at, fold, LANES), step), add)
+    if alone:
+        return _reduce_blocks_together(at, length, fold, step, add)
+    return _reduce_blocks(at, length, Lanes(Cells.on_stack(at, fold, LANES), step), add)
 
 
 def _value(at: Emitter, index: Bound) -> SSAValue:
@@ -366,69 +372,85 @@ def _reduce_block(at: Emitter, first: Bound, stop: Bound, lanes: Lanes, add: Add
     return fold.combine(at, result, cells.load(at, at.index(1))) if used > 1 else result
 
 
-def _reduce_blocks(at: Emitter, length: Dim, lanes: Lanes, add: Add, *, abreast: bool) -> Parts:
-    """Reduce blocks one after the other, joined by the aligned binary tree.
+def _reduce_blocks(at: Emitter, length: Dim, lanes: Lanes, add: Add) -> Parts:
+    """Reduce blocks one after the other, joined by the aligned binary tree."""
+    tree, end = Tree.on_stack(at, lanes.fold, length), at.size(length)
+    with at.nest([at.index(0)], [tree.leaves], [REDUCTION]) as (block,):
+        tree.push(at, _reduce_block(at, *_bounds_of(at, block, end), lanes, add), block)
+    return tree.joined(at)
 
-    What waits in the tree at the end is joined from the right. `abreast`: whole groups of blocks come
-    first, the blocks of a group side by side.
+
+def _reduce_blocks_together(at: Emitter, length: Dim, fold: Fold, step: Step, add: Add) -> Parts:
+    """Reduce up to `TOGETHER` blocks, which do not depend on each other, then put them into the tree; then the next."""
+    tree, end, zero = Tree.on_stack(at, fold, length), at.size(length), at.index(0)
+    found = Cells.on_stack(at, fold, TOGETHER)
+
+    def reduce(first: SSAValue, count: SSAValue) -> None:
+        with at.nest([zero], [count], [PARALLEL]) as (place,):
+            lanes = Lanes(Cells.on_stack(at, fold, LANES), step)
+            bounds = _bounds_of(at, at.add(first, place), end)
+            found.store(at, _reduce_block(at, *bounds, lanes, add), place)
+        with at.nest([zero], [count], [REDUCTION]) as (place,):
+            tree.push(at, found.load(at, place), at.add(first, place))
+
+    if isinstance(length, int) and length <= TOGETHER * BLOCK:
+        reduce(zero, tree.leaves)
+    else:
+        with at.nest([zero], [tree.leaves], [REDUCTION], [TOGETHER]) as (first,):
+            left = at.emit(arith.SubiOp, (tree.leaves, first), INDEX, WRAP)
+            reduce(first, at.emit(arith.MinSIOp, (left, at.index(TOGETHER)), INDEX))
+    return tree.joined(at)
+
+
+def _bounds_of(at: Emitter, block: SSAValue, end: SSAValue) -> tuple[SSAValue, SSAValue]:
+    """The first index of a block, and the one behind it."""
+    start = at.emit(arith.MuliOp, (block, at.index(BLOCK)), INDEX, WRAP)
+    return start, at.emit(arith.MinSIOp, (at.add(start, at.index(BLOCK)), end), INDEX)
+
+
+@dataclass(frozen=True)
+class Tree:
+    """The binary tree over blocks that is aligned at 0: a counter with a stack of partial sums.
+
+    After leaf b, as many pairs are complete as b + 1 has trailing zeros. `stack[t]` is the sum of 2^t leaves that waits
+    for its partner to the right.
     """
-    fold = lanes.fold
-    end, zero, one = at.size(length), at.index(0), at.index(1)
-    count = dims.floordiv(dims.add(length, BLOCK - 1), BLOCK)
-    blocks, alone = at.size(count), zero
-    most = count.bit_length() if isinstance(count, int) else LEVELS
-    stack, sum = Cells.on_stack(at, fold, most), Cells.on_stack(at, fold)
-    groups = dims.floordiv(length, BLOCK * ABREAST) if abreast else 0
-    if groups != 0:
-        alone = at.size(dims.scale(groups, ABREAST))
-        with at.nest([zero], [at.size(groups)], [REDUCTION]) as (group,):
-            sum.store(at, _reduce_group(at, group, lanes, add))
-            _push(at, stack, sum, group, ABREAST.bit_length() - 1)
-    with at.nest([alone], [blocks], [REDUCTION]) as (block,):
-        start = at.emit(arith.MuliOp, (block, at.index(BLOCK)), INDEX, WRAP)
-        stop = at.emit(arith.MinSIOp, (at.add(start, at.index(BLOCK)), end), INDEX)
-        sum.store(at, _reduce_block(at, start, stop, lanes, add))
-        _push(at, stack, sum, block, 0)
-    sum.store(at, fold.identities(at))
-    absent = _bits(at, math.CountLeadingZerosOp, blocks)
-    levels = at.emit(arith.SubiOp, (at.index(INDEX_BITS), absent), INDEX, WRAP)
-    with at.nest([zero], [levels], [REDUCTION]) as (level,):
-        bit = at.emit(arith.AndIOp, (at.emit(arith.ShRUIOp, (blocks, level), INDEX), one), INDEX)
-        waits = at.compare("ne", bit, zero)
-        pairs = zip(stack.load(at, level), fold.identities(at), strict=True)
-        partner = tuple(at.select(waits, there, nothing) for there, nothing in pairs)
-        sum.store(at, fold.combine(at, partner, sum.load(at)))
-    return sum.load(at)
 
+    leaves: SSAValue
+    stack: Cells
+    sum: Cells
 
-def _reduce_group(at: Emitter, group: SSAValue, lanes: Lanes, add: Add) -> Parts:
-    """What the tree makes of the whole blocks `ABREAST * group, ...`, which do not depend on each other."""
-    fold = lanes.fold
-    sums = Cells.on_stack(at, fold, ABREAST)
-    first = at.emit(arith.MuliOp, (group, at.index(BLOCK * ABREAST)), INDEX, WRAP)
-    with at.nest([at.index(0)], [at.index(ABREAST)], [PARALLEL]) as (place,):
-        offset = at.emit(arith.MuliOp, (place, at.index(BLOCK)), INDEX, WRAP)
-        start = at.add(first, offset)
+    @staticmethod
+    def on_stack(at: Emitter, fold: Fold, length: Dim) -> Tree:
+        """Over the blocks of `length` elements."""
+        count = dims.floordiv(dims.add(length, BLOCK - 1), BLOCK)
+        levels = count.bit_length() if isinstance(count, int) else LEVELS
+        stack, sum = Cells.on_stack(at, fold, levels), Cells.on_stack(at, fold)
+        return Tree(at.size(count), stack, sum)
 
-        def step(index: SSAValue, lane: Parts, start: SSAValue = start) -> Parts:
-            return lanes.step(at.add(start, index), lane)
+    def push(self, at: Emitter, leaf: Parts, number: SSAValue) -> None:
+        """The next leaf."""
+        stack, sum = self.stack, self.sum
+        sum.store(at, leaf)
+        pairs = _bits(at, math.CountTrailingZerosOp, at.add(number, at.index(1)))
+        with at.nest([at.index(0)], [pairs], [REDUCTION]) as (level,):
+            sum.store(at, stack.fold.combine(at, stack.load(at, level), sum.load(at)))
+        stack.store(at, sum.load(at), pairs)
 
-        own = Lanes(Cells.on_stack(at, fold, LANES), step)  # bounds inside are the same for all
-        sums.store(at, _reduce_block(at, 0, BLOCK, own, add), place)
-    found = [sums.load(at, at.index(place)) for place in range(ABREAST)]
-    while len(found) > 1:
-        found = [fold.combine(at, a, b) for a, b in zip(found[::2], found[1::2], strict=True)]
-    return found[0]
-
-
-def _push(at: Emitter, stack: Cells, sum: Cells, number: SSAValue, lowest: int) -> None:
-    """Subtree `number` of 2^lowest blocks, which is in `sum`, joins the tree: it completes one pair for each
-    trailing zero of number + 1. `stack[t]` is the sum of 2^t blocks that waits for its partner to the right."""
-    pairs = _bits(at, math.CountTrailingZerosOp, at.add(number, at.index(1)))
-    end = at.add(pairs, at.index(lowest)) if lowest else pairs
-    with at.nest([at.index(lowest)], [end], [REDUCTION]) as (level,):
-        sum.store(at, stack.fold.combine(at, stack.load(at, level), sum.load(at)))
-    stack.store(at, sum.load(at), end)
+    def joined(self, at: Emitter) -> Parts:
+        """All of it: what waits for a partner is joined from the right."""
+        stack, sum, zero, one = self.stack, self.sum, at.index(0), at.index(1)
+        nothing = stack.fold.identities(at)
+        sum.store(at, nothing)
+        absent = _bits(at, math.CountLeadingZerosOp, self.leaves)
+        levels = at.emit(arith.SubiOp, (at.index(INDEX_BITS), absent), INDEX, WRAP)
+        with at.nest([zero], [levels], [REDUCTION]) as (level,):
+            shifted = at.emit(arith.ShRUIOp, (self.leaves, level), INDEX)
+            waits = at.compare("ne", at.emit(arith.AndIOp, (shifted, one), INDEX), zero)
+            pairs = zip(stack.load(at, level), nothing, strict=True)
+            partner = tuple(at.select(waits, there, absent) for there, absent in pairs)
+            sum.store(at, stack.fold.combine(at, partner, sum.load(at)))
+        return sum.load(at)
 
 
 def _bits(at: Emitter, count: type[Operation], value: SSAValue) -> SSAValue:

@@ -14,6 +14,7 @@
 | the same as a matmul, if nothing is shared between the columns, or the accumulators are arrays (a sum over an axis that is not the last) | segments of rows of up to 16 KB, the column axis distributed over the loops inside |
 | the same as a matmul, but columns not next to each other | four columns jammed: independent chains hide the latency |
 | parallel axes around reductions with arrays of accumulators (a sum over the last axis) | up to four rows abreast, as many as have their accumulators in registers ; one at a time if they are long and gone over once, or long and more than 2 MiB |
+| blocks of one row, whose sums are joined behind them | one at a time; chunks of them on several threads |
 | the same, if the rows share what they are multiplied with (a matrix times a vector) | as many rows abreast as have their 32 lanes in the registers of a product's tile: four (v4), three (v3), one (below) |
 | the loop along a row of something larger than 2 MiB, the first one that reads it | reads announced 8 KiB ahead, if rows are not abreast; of columns 1 KiB |
 | a reduction of up to 8 steps | unrolled |
@@ -42,6 +43,7 @@ from jitdialects.analysis.schedule_elementwise import elementwise_schedule
 from jitdialects.analysis.schedule_product import product_schedule
 from jitdialects.analysis.schedule_reduction import (
     SHORT,
+    blocks_schedule,
     chunks_schedule,
     columns_schedule,
     dots_schedule,
@@ -63,6 +65,8 @@ def family_of(facts: NestFacts) -> str:
         return "elementwise" if facts.contiguous else "other"
     if any(kind != PARALLEL for kind in facts.kinds):
         return "other"
+    if facts.partial:
+        return "blocks"
     contiguous = facts.contiguous and facts.extents[-1] != 1
     if contiguous and (is_reduction(facts) or facts.accumulators == "arrays"):
         return "columns"
@@ -78,6 +82,8 @@ def choose_schedule(facts: NestFacts, level: Level) -> Schedule:
             return chain_schedule(facts)
         case "elementwise":
             return elementwise_schedule(facts, level)
+        case "blocks":
+            return blocks_schedule()
         case "columns":
             return columns_schedule(facts, level)
         case "rows":

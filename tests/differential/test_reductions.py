@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from itertools import combinations
+from collections.abc import Iterator, Sequence
+from itertools import combinations, product
 
 import numpy as np
 import pytest
 from differential.harness import Compiled, assert_same, by_oracle, everywhere, for_all, program
 
+import jitdialects as jd
+from jitdialects.analysis import schedule_reduction
+from jitdialects.analysis.schedule_reduction import CHUNK_OF_ROW
 from jitdialects.bytecode.attributes import Attribute, Ints
 from jitdialects.bytecode.builder import FunctionBuilder
 from jitdialects.bytecode.signature import parse
+from jitdialects.lowering import loop_reduction
+from jitdialects.lowering.loop_reduction import BLOCK
+from jitdialects.runtime.identity import feature_level
+from jitdialects.runtime.native import native_library
+from jitdialects.runtime.threads import default_threads
 
 EDGES = (1, 2, 31, 32, 33, 63, 65, 4095, 4096, 4097, 3 * 4096 + 5)
 FOLDS = ("sum", "prod", "max", "min")
@@ -120,16 +128,59 @@ def test_signs_of_zeros_and_of_nans(dtype: type, length: int) -> None:
             assert_same(compiled.run([data]), by_oracle(made, [data]), f"axis {axis}")
 
 
-@pytest.mark.parametrize(("kind", "name"), [("f32", "sum"), ("f64", "sum"), ("i64", "max")])
-def test_blocks_abreast(kind: str, name: str) -> None:
-    """One row: groups of four blocks, then blocks alone."""
+@pytest.fixture
+def threads_as_they_were() -> Iterator[None]:
+    before = jd.config.threads
+    default_threads.load(native_library("thread_pool", feature_level()))
+    yield
+    jd.config.threads = before
+
+
+_BODIES = {
+    **{name: reduced((name,), 0) for name in (*FOLDS, "var")},
+    "dot": lambda main: main.returns(main.apply("matmul", *main.parameters * 2)),
+    "two": reduced(("sum", "max", "min"), 0),
+    "kept": lambda main: main.returns(
+        total := main.apply("sum", root := main.apply("abs", *main.parameters), axis=0),
+        main.apply("divide", root, total),
+    ),
+}
+
+
+@pytest.mark.usefixtures("threads_as_they_were")
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [*((name, "f32") for name in _BODIES), *product(("sum", "max"), ("f64", "i64"))],
+)
+def test_blocks_of_one_row(name: str, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Eight blocks together, not 1024, in chunks of one: on any number of threads."""
+    monkeypatch.setattr(loop_reduction, "TOGETHER", 8)
+    monkeypatch.setattr(schedule_reduction, "CHUNK_OF_ROW", BLOCK)
+    made = program(1, _BODIES[name])
     types = {"f32": np.float32, "f64": np.float64, "i64": np.int64}
-    lengths = (1, 4097, 4 * 4096, 4 * 4096 + 1, 9 * 4096 + 77, 23 * 4096 + 5)
-    made = program(1, reduced((name,), 0))
-    compiled = Compiled(made, parse(f"main({kind}[n])"))
-    for n in lengths:
+    general = Compiled(made, parse(f"main({kind}[n])"))
+    exact = Compiled(made, parse(f"main({kind}[{18 * BLOCK + 77}])"))
+    for code in (general, exact):
+        assert any(line.endswith("(blocks)") for line in code.facts.schedules)
+        assert code.facts.parallel
+    lengths = (0, 1, 4096, 4097, 7 * BLOCK, 8 * BLOCK, 13 * BLOCK + 1, 18 * BLOCK + 77)
+    for n in lengths[name in ("max", "min", "var", "two", "kept") :]:
         x = (floats(n) * 100).astype(types[kind])
-        assert_same(compiled.run([x]), by_oracle(made, [x]), f"n={n}")
+        want = by_oracle(made, [x])
+        codes = (general, exact) if n == lengths[-1] else (general,)
+        for code, threads in product(codes, (1, 2, 3, 4)):
+            jd.config.threads = threads
+            assert_same(code.run([x]), want, f"n={n}, {threads} threads")
+
+
+@pytest.mark.parametrize("chunks", [1, 2])
+def test_a_row_that_is_no_two_chunks_stays_in_one_thread(chunks: int) -> None:
+    length = chunks * CHUNK_OF_ROW
+    made = program(1, reduced(("sum",), 0))
+    compiled = Compiled(made, parse(f"main(f32[{length}])"))
+    assert compiled.facts.parallel == (chunks > 1)
+    x = floats(length)
+    assert_same(compiled.run([x]), by_oracle(made, [x]), f"n={length}")
 
 
 @pytest.mark.parametrize("columns", [1, 7, 4095, 4097, 5000])

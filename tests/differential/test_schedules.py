@@ -26,7 +26,7 @@ from jitdialects.bytecode.program import Program
 from jitdialects.bytecode.signature import parse
 from jitdialects.dialects.loop import ScheduleAttr
 from jitdialects.dialects.schedules import FAMILIES, Schedule, parse_schedule
-from jitdialects.lowering.loop_reduction import FEW
+from jitdialects.lowering.loop_reduction import BLOCK, FEW
 from jitdialects.lowering.pipelines import lower_program
 from jitdialects.passes.loop_rewrite import nest_schedule, nests_in_order
 from jitdialects.passes.loop_schedule import choose_schedule, family_of
@@ -85,6 +85,7 @@ BASE = NestFacts(
     written_bytes=None,
     row=None,
     sweeps=0,
+    partial=False,
 )
 ELEMENTWISE = ((None,), (1,), (2,), (3,), (8,), (13,), (32,), (33,), (40000,), (LARGE,))
 PLANES = ((None, None), (None, 64), (3, 13), (7, 40))
@@ -109,6 +110,7 @@ def nests(size: int) -> Iterator[tuple[str, NestFacts]]:
         if m != 1:  # one row is no axis
             yield "rows", replace(around, extents=(m,), contiguous=False, lane_bytes=32 * size)
         yield "dots", replace(around, extents=(m,), contiguous=False, shares=True)
+    yield "blocks", replace(around, contiguous=False, partial=True)
     around = replace(base, encloses_loops=True, accumulators="scalars", shares=True)
     for extents in PRODUCTS:
         yield "product", replace(around, kinds=("parallel",) * 2, extents=extents)
@@ -157,6 +159,9 @@ def written(kind: str, facts: NestFacts) -> tuple[Program, str, list[tuple[int, 
         case "rows":
             made = program(1, lambda main: _reduce(main, "sum", 1))
             return made, _types(dtype, [m, "k"]), [(values[0], 77)]
+        case "blocks":
+            made = program(1, lambda main: _reduce(main, "sum", 0))
+            return made, _types(dtype, ["k"]), [(5 * BLOCK + 77,)]
         case "dots":
             made = program(2, _product)
             return made, _types(dtype, [m, "k"], ["k"]), [(values[0], 77), (77,)]

@@ -95,17 +95,3 @@ func.func @columns_of_three(%x: tensor<3x40xf32>) -> tensor<40xf32> {
   %0 = tssa.sum %x {axes = array<i64: 0>} : (tensor<3x40xf32>) -> tensor<40xf32>
   func.return %0 : tensor<40xf32>
 }
-
-// The blocks of the only row are independent in groups of four, which the tree joins first.
-// CHECK-LABEL: func.func @four_blocks_abreast
-// CHECK:         loop.nest (%[[G:.*]]) = ({{.*}}) step (1) kinds [reduction] {
-// CHECK:           memref.alloca() : memref<4xf32>
-// CHECK:           loop.nest (%{{.*}}) = ({{.*}}) step (1) kinds [parallel] {
-// CHECK:             memref.alloca() : memref<32xf32>
-// CHECK:           math.cttz
-// CHECK:         loop.nest (%{{.*}}) = ({{.*}}) step (1) kinds [reduction] {
-// CHECK:           math.cttz
-func.func @four_blocks_abreast(%x: tensor<?xf32, #tssa.dims<[n]>>) -> tensor<f32> {
-  %0 = tssa.sum %x {axes = array<i64: 0>} : (tensor<?xf32, #tssa.dims<[n]>>) -> tensor<f32>
-  func.return %0 : tensor<f32>
-}

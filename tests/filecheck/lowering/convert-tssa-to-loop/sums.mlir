@@ -125,6 +125,46 @@ func.func @a_long_sum_joins_blocks_by_a_tree(%x: tensor<?xf32, #tssa.dims<[n]>>)
   func.return %0 : tensor<f32>
 }
 
+// Blocks of an only row lie side by side; their sums enter the tree behind them.
+// CHECK-LABEL: func.func @blocks_of_an_only_row_are_parallel
+// CHECK-DAG:     %[[END:.*]] = arith.constant 150000 : index
+// CHECK-DAG:     %[[COUNT:.*]] = arith.constant 37 : index
+// CHECK:         %[[FOUND:.*]] = memref.alloca() : memref<1024xf32>
+// CHECK:         loop.nest (%[[P:.*]]) = (%{{.*}}) to (%[[COUNT]]) step (1) kinds [parallel] {
+// CHECK-NEXT:      %[[LANES:.*]] = memref.alloca() : memref<32xf32>
+// CHECK-NEXT:      %[[B:.*]] = arith.addi %{{.*}}, %[[P]] : index
+// CHECK-NEXT:      %[[FIRST:.*]] = arith.muli %[[B]], %{{.*}} : index
+// CHECK-NEXT:      %[[NEXT:.*]] = arith.addi %[[FIRST]], %{{.*}} : index
+// CHECK-NEXT:      arith.minsi %[[NEXT]], %[[END]] : index
+// CHECK-NOT:       math.cttz
+// CHECK:           memref.store %{{.*}}, %[[FOUND]][%[[P]]]
+// CHECK:         loop.nest (%[[Q:.*]]) = (%{{.*}}) to (%[[COUNT]]) step (1) kinds [reduction] {
+// CHECK-NEXT:      memref.load %[[FOUND]][%[[Q]]]
+// CHECK:           math.cttz
+// CHECK:         math.ctlz
+func.func @blocks_of_an_only_row_are_parallel(%x: tensor<150000xf32>) -> tensor<f32> {
+  %0 = tssa.sum %x {axes = array<i64: 0>} : (tensor<150000xf32>) -> tensor<f32>
+  func.return %0 : tensor<f32>
+}
+
+// No more than 1024 at a time.
+// CHECK-LABEL: func.func @the_blocks_of_a_row_of_any_length
+// CHECK:         loop.nest (%{{.*}}) = ({{.*}}) step (1024) kinds [reduction] {
+// CHECK:           loop.nest (%{{.*}}) = ({{.*}}) step (1) kinds [parallel] {
+// CHECK:           loop.nest (%{{.*}}) = ({{.*}}) step (1) kinds [reduction] {
+func.func @the_blocks_of_a_row_of_any_length(%x: tensor<?xi64, #tssa.dims<[n]>>) -> tensor<i64> {
+  %0 = tssa.max %x {axes = array<i64: 0>} : (tensor<?xi64, #tssa.dims<[n]>>) -> tensor<i64>
+  func.return %0 : tensor<i64>
+}
+
+// CHECK-LABEL: func.func @do_not_keep_the_blocks_of_one_of_many_rows
+// CHECK-NOT:     memref<1024xf32>
+// CHECK:         func.return
+func.func @do_not_keep_the_blocks_of_one_of_many_rows(%x: tensor<?x150000xf32, #tssa.dims<[n, 150000]>>) -> tensor<?xf32, #tssa.dims<[n]>> {
+  %0 = tssa.sum %x {axes = array<i64: 1>} : (tensor<?x150000xf32, #tssa.dims<[n, 150000]>>) -> tensor<?xf32, #tssa.dims<[n]>>
+  func.return %0 : tensor<?xf32, #tssa.dims<[n]>>
+}
+
 // All axes of a contiguous buffer are one axis in C order.
 // CHECK-LABEL: func.func @a_sum_of_all_axes_is_one_axis
 // CHECK:         memref.reinterpret_cast %x to offset: [0], sizes: [280], strides: [1]

@@ -344,3 +344,55 @@ func.func @sweeps_over_large_rows(%A: memref<4096x1024xf32>, %C: memref<4096xf32
   }
   func.return
 }
+
+// Sums that are joined behind the nest: one at a time, some on any thread.
+// CHECK-LABEL: func.func @blocks_of_a_row
+// CHECK:         loop.nest (%i) = {{.*}} kinds [parallel] schedule <threads = 65536> {
+func.func @blocks_of_a_row(%x: memref<?xf32>, %n: index) {
+  %c0 = arith.constant 0 : index
+  %c32 = arith.constant 32 : index
+  %block = arith.constant 4096 : index
+  %found = memref.alloca() : memref<1024xf32>
+  loop.nest (%i) = (%c0) to (%n) step (1) kinds [parallel] {
+    %acc = memref.alloca() : memref<32xf32>
+    %first = arith.muli %i, %block : index
+    %end = arith.addi %first, %block : index
+    loop.nest (%k) = (%first) to (%end) step (32) kinds [reduction] {
+      loop.nest (%l) = (%c0) to (%c32) step (1) kinds [parallel] {
+        %s = memref.load %acc[%l] : memref<32xf32>
+        %at = arith.addi %k, %l : index
+        %a = memref.load %x[%at] : memref<?xf32>
+        %t = arith.addf %a, %s : f32
+        memref.store %t, %acc[%l] : memref<32xf32>
+      }
+    }
+    %r = memref.load %acc[%c0] : memref<32xf32>
+    memref.store %r, %found[%i] : memref<1024xf32>
+  }
+  func.return
+}
+
+// CHECK-LABEL: func.func @do_not_take_rows_for_blocks
+// CHECK:         loop.nest (%i) = {{.*}} kinds [parallel] schedule <tile = [4], jam = [4], threads = 16384> {
+func.func @do_not_take_rows_for_blocks(%x: memref<?xf32>, %found: memref<1024xf32>, %n: index) {
+  %c0 = arith.constant 0 : index
+  %c32 = arith.constant 32 : index
+  %block = arith.constant 4096 : index
+  loop.nest (%i) = (%c0) to (%n) step (1) kinds [parallel] {
+    %acc = memref.alloca() : memref<32xf32>
+    %first = arith.muli %i, %block : index
+    %end = arith.addi %first, %block : index
+    loop.nest (%k) = (%first) to (%end) step (32) kinds [reduction] {
+      loop.nest (%l) = (%c0) to (%c32) step (1) kinds [parallel] {
+        %s = memref.load %acc[%l] : memref<32xf32>
+        %at = arith.addi %k, %l : index
+        %a = memref.load %x[%at] : memref<?xf32>
+        %t = arith.addf %a, %s : f32
+        memref.store %t, %acc[%l] : memref<32xf32>
+      }
+    }
+    %r = memref.load %acc[%c0] : memref<32xf32>
+    memref.store %r, %found[%i] : memref<1024xf32>
+  }
+  func.return
+}
