@@ -134,6 +134,47 @@ func.func @do_not_read_down_columns(%x: !t, %y: tensor<256x64xf32>) -> !k {
   func.return %2 : !k
 }
 
+// Nor are every second element, and what the caller lays out.
+// CHECK-LABEL: func.func @do_not_read_every_second_column
+// CHECK-COUNT-2: tssa.group
+func.func @do_not_read_every_second_column(%x: !t, %y: tensor<64x512xf32>) -> !k {
+  %0 = tssa.extract %y {offsets = #tssa.dims<[0, 0]>, steps = array<i64: 1, 2>} : (tensor<64x512xf32>) -> !t
+  %1 = tssa.multiply %x, %0 : (!t, !t) -> !t
+  %2 = tssa.sum %1 {axes = array<i64: 0>} : (!t) -> !k
+  func.return %2 : !k
+}
+
+// CHECK-LABEL: func.func @do_not_read_columns_of_unknown_strides
+// CHECK-COUNT-2: tssa.group
+func.func @do_not_read_columns_of_unknown_strides(%x: !t, %y: !t {tssa.strided}) -> !k {
+  %0 = tssa.multiply %x, %y : (!t, !t) -> !t
+  %1 = tssa.sum %0 {axes = array<i64: 0>} : (!t) -> !k
+  func.return %1 : !k
+}
+
+// Where the sum reads them by itself there is nothing to lose; every second row is no matter.
+// CHECK-LABEL: func.func @strides_that_do_no_harm
+// CHECK-COUNT-2: tssa.group
+// CHECK-NOT:     tssa.group
+// CHECK:         func.return
+func.func @strides_that_do_no_harm(%x: !t {tssa.strided}, %y: tensor<128x256xf32>) -> (!k, !k) {
+  %0 = tssa.sum %x {axes = array<i64: 0>} : (!t) -> !k
+  %1 = tssa.sqrt %0 : (!k) -> !k
+  %2 = tssa.extract %y {offsets = #tssa.dims<[0, 0]>, steps = array<i64: 2, 1>} : (tensor<128x256xf32>) -> !t
+  %3 = tssa.multiply %2, %2 : (!t, !t) -> !t
+  %4 = tssa.max %3 {axes = array<i64: 0>} : (!t) -> !k
+  func.return %1, %4 : !k, !k
+}
+
+// Before tssa-simplify has brought them together.
+// CHECK-LABEL: func.func @do_not_fuse_axes_apart
+// CHECK-COUNT-2: tssa.group
+func.func @do_not_fuse_axes_apart(%x: !u) -> tensor<16xf32> {
+  %0 = tssa.abs %x : (!u) -> !u
+  %1 = tssa.max %0 {axes = array<i64: 0, 2>} : (!u) -> tensor<16xf32>
+  func.return %1 : tensor<16xf32>
+}
+
 // Three columns are a part of a vector, and exp takes as long for that as for all of it.
 // CHECK-LABEL: func.func @do_not_compute_functions_in_part_of_a_vector
 // CHECK:         tssa.exp
