@@ -1,279 +1,32 @@
 """Make jitdialects/bytecode/elementary.json: fit the polynomials, write down the steps.
 
-    python benchmarks/fit_elementary.py                  # all functions, about ten seconds
-    python benchmarks/fit_elementary.py --out made.json  # elsewhere, to compare
+    python -m benchmarks.fit_elementary                  # all functions, half a minute
+    python -m benchmarks.fit_elementary --out made.json  # elsewhere, to compare
 
 One function per elementary function writes its steps for any dtype; what differs (degrees, bits) is in
-`FORMATS`. Polynomials are minimax in the error that matters for the result: Remez's exchange on a Chebyshev
-grid with mpmath, coefficients rounded from the lowest on, the rest fitted again after each.
+`FUNCTIONS`.
 """
 
+# pyright: basic
+# mpmath has no types
 from __future__ import annotations
 
 import argparse
 import json
-import math
 import re
-import struct
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import mpmath
 from mpmath import mpf
 
+from benchmarks.elementary_steps import Spec
+from benchmarks.minimax import Format, Real, minimax, rational
+
 FILE = Path(__file__).parents[1] / "jitdialects" / "bytecode" / "elementary.json"
-Real = Callable[[Any], Any]
-mpmath.mp.dps = 50
 LN2 = mpmath.log(2)
-LONGEST_CHAIN = 7
-"""Coefficients of a polynomial that is computed by Horner's scheme."""
-
-
-# ---- fits ----------------------------------------------------------------------------------------
-
-
-def minimax(f: Real, weight: Real, low: Any, high: Any, degree: int) -> list[Any]:
-    """Coefficients c0, c1, ... of the polynomial whose largest |weight * (f - p)| on the interval is least."""
-    count = 24 * (degree + 2)
-    grid = _grid(low, high, count)
-    values, weights = [f(u) for u in grid], [weight(u) for u in grid]
-    chosen = [(count - 1) * i // (degree + 1) for i in range(degree + 2)]
-    for _ in range(30):
-        rows = [
-            [grid[i] ** k for k in range(degree + 1)] + [(-1) ** n / weights[i]]
-            for n, i in enumerate(chosen)
-        ]
-        *c, level = mpmath.lu_solve(mpmath.matrix(rows), mpmath.matrix([values[i] for i in chosen]))
-        errors = [
-            w * (v - mpmath.polyval(c[::-1], u))
-            for w, v, u in zip(weights, values, grid, strict=True)
-        ]
-        chosen = _extrema(errors, degree + 2)
-        if max(map(abs, errors)) <= abs(level) * mpf("1.001"):
-            break
-    return list(c)
-
-
-def rational(
-    f: Real, weight: Real, low: Any, high: Any, degrees: tuple[int, int]
-) -> tuple[Any, Any]:
-    """Coefficients of N and D, d0 = 1, whose largest |weight * (f - N / D)| on the interval is nearly least.
-
-    Least squares of (N - f D) / D of the round before (Sanathanan and Koerner), where points weigh
-    more the larger their error has been (Lawson).
-    """
-    top, bottom = degrees
-    grid = _grid(low, high, 6 * (top + bottom + 2))
-    values, weights = [f(u) for u in grid], [weight(u) for u in grid]
-    d: list[Any] = [mpf(1)]
-    emphasis = [mpf(1)] * len(grid)
-    best: tuple[Any, Any, Any] | None = None
-    for count in range(60):
-        scales = [
-            mpmath.sqrt(e) * w / mpmath.polyval(d[::-1], u)
-            for e, w, u in zip(emphasis, weights, grid, strict=True)
-        ]
-        rows = [
-            [s * u**k for k in range(top + 1)] + [-s * v * u**k for k in range(1, bottom + 1)]
-            for s, v, u in zip(scales, values, grid, strict=True)
-        ]
-        right = [s * v for s, v in zip(scales, values, strict=True)]
-        found = list(mpmath.lu_solve(mpmath.matrix(rows), mpmath.matrix(right)))
-        n, d = found[: top + 1], [mpf(1), *found[top + 1 :]]
-        errors = [
-            abs(w * (v - mpmath.polyval(n[::-1], u) / mpmath.polyval(d[::-1], u)))
-            for w, v, u in zip(weights, values, grid, strict=True)
-        ]
-        if best is None or max(errors) < best[0]:
-            best = max(errors), n, d
-        if count >= 5:
-            emphasis = [e * error / max(errors) for e, error in zip(emphasis, errors, strict=True)]
-    assert best is not None
-    return best[1], best[2]
-
-
-def _grid(low: Any, high: Any, count: int) -> list[Any]:
-    """Chebyshev's points of the interval, its ends not among them."""
-    middle, radius = (mpf(low) + high) / 2, (mpf(high) - low) / 2
-    return [
-        middle - radius * mpmath.cos((i + mpf(1) / 2) * mpmath.pi / count) for i in range(count)
-    ]
-
-
-def _extrema(errors: Sequence[Any], count: int) -> list[int]:
-    """Where the error is largest in each run of one sign; the `count` neighbours with the largest ends."""
-    runs: list[int] = []
-    for i, e in enumerate(errors):
-        if runs and (e > 0) == (errors[runs[-1]] > 0):
-            if abs(e) > abs(errors[runs[-1]]):
-                runs[-1] = i
-        else:
-            runs.append(i)
-    while len(runs) > count:
-        runs.pop(0 if abs(errors[runs[0]]) < abs(errors[runs[-1]]) else -1)
-    return runs
-
-
-@dataclass(frozen=True)
-class Format:
-    """A dtype: its name, bits of the significand (the hidden one too) and of the whole."""
-
-    name: str
-    precision: int
-    width: int
-
-    def round(self, x: Any, bits: int | None = None) -> float:
-        """To nearest; with `bits`, to fewer bits, so that products with small integers are exact."""
-        bits = bits or self.precision
-        if x == 0:
-            return 0.0
-        exponent = int(mpmath.floor(mpmath.log(abs(x), 2))) + 1 - bits
-        return float(mpmath.nint(mpf(x) / mpf(2) ** exponent) * mpf(2) ** exponent)
-
-    def bits(self, x: float) -> int:
-        """The pattern of `x` as an integer."""
-        kind = "<f<i" if self.width == 32 else "<d<q"
-        return struct.unpack(kind[2:], struct.pack(kind[:2], x))[0]
-
-    @property
-    def mantissa(self) -> int:
-        """Stored bits of the significand."""
-        return self.precision - 1
-
-    @property
-    def bias(self) -> int:
-        """Of the exponent."""
-        return 2 ** (self.width - self.precision - 1) - 1
-
-    @property
-    def rounding(self) -> float:
-        """Added to a number and subtracted again, rounds it to an integer n; the low bits of the sum are n."""
-        return 1.5 * 2.0**self.mantissa
-
-    def polynomial(
-        self, f: Real, weight: Real, low: Any, high: Any, degree: int, exact: Sequence[float] = ()
-    ) -> list[float]:
-        """`minimax` with coefficients of this format, of which the first are given.
-
-        In float32 the rest is fitted again after each is rounded. In float64 the roundings are far
-        below what the evaluation adds, and too coarse beside the fit for Remez's exchange.
-        """
-        if exact:
-            first, *others = exact
-            known = [first]
-        else:
-            fitted = minimax(f, weight, low, high, degree)
-            if self.precision > 32 or degree == 0:
-                return [self.round(c) for c in fitted]
-            known, others = [self.round(fitted[0])], ()
-        rest = self.polynomial(
-            lambda u: (f(u) - known[0]) / u, lambda u: weight(u) * u, low, high, degree - 1, others
-        )
-        return [*known, *rest]
-
-
-# ---- steps ---------------------------------------------------------------------------------------
-
-
-@dataclass
-class Spec:
-    """A function under construction. `step` names a value and returns the name."""
-
-    source: str
-    format: Format
-    floats: dict[str, float] = field(default_factory=dict[str, float])
-    ints: dict[str, int] = field(default_factory=dict[str, int])
-    steps: list[list[str]] = field(default_factory=list[list[str]])
-    names: set[str] = field(default_factory=set[str])
-
-    def number(self, name: str, value: Any) -> str:
-        """A float constant, rounded to the format."""
-        finite = mpmath.isfinite(value)
-        self.floats[name] = self.format.round(value) if finite else float(value)
-        return name
-
-    def integer(self, name: str, value: int) -> str:
-        """An integer constant of the width of the format, wrapped."""
-        half = 1 << (self.format.width - 1)
-        self.ints[name] = (value + half) % (2 * half) - half
-        return name
-
-    def step(self, name: str, op: str, *operands: str) -> str:
-        """One operation."""
-        assert name not in self.names, f"{name} is there already"
-        self.names.add(name)
-        self.steps.append([name, op, *operands])
-        return name
-
-    def at_most(self, name: str, x: str, bound: str) -> str:
-        """min(x, bound); NaN passes."""
-        above = self.step(f"{name}_above", "greater", x, bound)
-        return self.step(name, "select", above, bound, x)
-
-    def at_least(self, name: str, x: str, bound: str) -> str:
-        """max(x, bound); NaN passes."""
-        below = self.step(f"{name}_below", "less", x, bound)
-        return self.step(name, "select", below, bound, x)
-
-    def polynomial(self, letter: str, coefficients: Sequence[float], u: str) -> str:
-        """The polynomial in u; constants `letter`0, `letter`1, ..., steps `letter`_0, ...
-
-        Horner's scheme if it is short, else Estrin's: pairs c0 + c1 u, pairs of pairs by u**2, and from
-        there Horner by u**4, so that the chain of dependent steps is a third for the price of two
-        products.
-        """
-        parts = [self.number(f"{letter}{k}", c) for k, c in enumerate(coefficients)]
-        names = (f"{letter}_{k}" for k in range(len(parts)))
-        power = u
-        if len(parts) > LONGEST_CHAIN:
-            for square in (f"{u}_2", f"{u}_4"):
-                parts = self._in_pairs(names, parts, power)
-                if square not in self.names:
-                    self.step(square, "mul", power, power)
-                power = square
-        value = parts[-1]
-        for part in reversed(parts[:-1]):
-            value = self.step(next(names), "fma", value, power, part)
-        return value
-
-    def _in_pairs(self, names: Iterator[str], parts: Sequence[str], power: str) -> list[str]:
-        """p0 + p1 * power, p2 + p3 * power, ..."""
-        pairs = [parts[i : i + 2] for i in range(0, len(parts), 2)]
-        return [
-            self.step(next(names), "fma", pair[1], power, pair[0]) if len(pair) == 2 else pair[0]
-            for pair in pairs
-        ]
-
-    def exponential(self, coefficients: Sequence[float], r: str) -> str:
-        """The polynomial in r, where the last two steps are Horner's: they decide its accuracy."""
-        zeroth, first, *others = coefficients
-        q = self.step("q", "fma", self.polynomial("e", others, r), r, self.number("e_slope", first))
-        return self.step("p", "fma", q, r, self.number("e_at_0", zeroth))
-
-    def power_of_two(self, name: str, bits: str) -> str:
-        """2**n, where the low bits of `bits` are n + bias: they become the exponent."""
-        shift = self.integer("mantissa_bits", self.format.mantissa)
-        word = self.step(f"exponent{name}", "shift_left", bits, shift)
-        return self.step(f"scale{name}", "from_bits", word)
-
-    def data(self) -> dict[str, Any]:
-        """What the file holds."""
-        return {
-            "source": self.source,
-            "floats": {k: _hexadecimal(v) for k, v in self.floats.items()},
-            "ints": self.ints,
-            "steps": self.steps,
-        }
-
-
-def _hexadecimal(x: float) -> str:
-    """C's hexadecimal form without trailing zeros."""
-    if not math.isfinite(x):
-        return str(x)
-    digits, exponent = x.hex().split("p")
-    return f"{digits.rstrip('0').rstrip('.')}p{exponent}"
 
 
 # ---- functions -----------------------------------------------------------------------------------
@@ -380,20 +133,8 @@ def log(format: Format, degree: int) -> Spec:
     below = s.step("below", "sub", s.number("minus_two", -2), f)
     v = s.step("s", "div", f, below)  # -f / (2 + f)
     z = s.step("z", "mul", v, v)
-    # log(1 + f) = 2 a (1 + a**2/3 + a**4/5 ...), a = f / (2 + f); P = 2/3 + 2/5 z + ..., negated
     edge = (mpmath.sqrt(2) - 1) / (mpmath.sqrt(2) + 1)
-    p = s.polynomial(
-        "p",
-        format.polynomial(
-            lambda z: (2 - 2 * mpmath.atanh(mpmath.sqrt(z)) / mpmath.sqrt(z)) / z,
-            lambda z: z,
-            mpf("1e-10"),
-            (edge * mpf("1.0001")) ** 2,
-            degree,
-        ),
-        z,
-    )
-    g = s.step("g", "fma", z, p, f)
+    g = _log_sum(s, f, z, degree, (edge * mpf("1.0001")) ** 2)
     # what is not a positive finite number becomes -inf, NaN or itself by its k
     zero = s.number("zero", 0)
     positive = s.step("positive", "greater", "x", zero)
@@ -413,6 +154,23 @@ def log(format: Format, degree: int) -> Spec:
     low = s.step("low", "fma", k3, s.number("ln2_low", LN2 - high), s.step("vg", "mul", v, g))
     s.step("result", "fma", k3, s.number("ln2_high", high), s.step("l", "add", low, f))
     return s
+
+
+def _log_sum(s: Spec, f: str, z: str, degree: int, end: Any) -> str:
+    """f - s**2 P(s**2), z = s**2: log(1 + f) = 2 s (1 + s**2/3 + s**4/5 ...), s = f / (2 + f); P = 2/3 + 2/5 z + ...,
+    negated."""
+    p = s.polynomial(
+        "p",
+        s.format.polynomial(
+            lambda z: (2 - 2 * mpmath.atanh(mpmath.sqrt(z)) / mpmath.sqrt(z)) / z,
+            lambda z: z,
+            mpf("1e-10"),
+            end,
+            degree,
+        ),
+        z,
+    )
+    return s.step("g", "fma", z, p, f)
 
 
 def erf32(format: Format) -> Spec:
@@ -504,6 +262,217 @@ def _erf_end(
     s.step("result", "copysign", s.step("magnitude", "select", is_big, big, small), "x")
 
 
+# ---- functions that are small far from zero ------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Power:
+    """e**w = (1 + r q) * `scale` * `down`, where `scale` is normal also where e**w is not; `down` is a power of 2."""
+
+    r: str
+    q: str
+    scale: str
+    down: str
+
+
+def _power_below(s: Spec, w: str, low: str | None, degree: int) -> _Power:
+    """e**(`w` - `low`) for `w` <= 0; `low` is what rounding added to `w`. Without it e**w is off by as much as w is."""
+    format = s.format
+    offset = (format.bias + 1) // 2
+    magic = s.number("rounding", format.rounding + format.bias + offset)
+    shifted = s.step("shifted", "fma", w, s.number("log2e", 1 / LN2), magic)
+    n = s.step("n", "sub", shifted, magic)
+    high = format.round(LN2, format.precision - (format.width - format.precision))
+    r = s.step("r0", "fma", n, s.number("minus_ln2_high", -high), w)
+    r = s.step("r1", "fma", n, s.number("minus_ln2_low", high - LN2), r)
+    if low is not None:
+        r = s.step("r", "sub", r, low)
+    _, slope, *others = _power(format, 1, degree)
+    q = s.step("q", "fma", s.polynomial("e", others, r), r, s.number("one", slope))
+    scale = s.power_of_two("", s.step("bits", "to_bits", shifted))
+    return _Power(r, q, scale, s.number("down", mpf(2) ** -offset))
+
+
+def _magnitude(s: Spec, log: Real) -> tuple[str, str, Any]:
+    """|x| up to where e**log(|x|) is below the smallest subnormal number, minus that, and the bound."""
+    format = s.format
+    least = -LN2 * (format.bias + format.precision + 1)
+    low, high = mpf(1), mpf(1024)
+    while high - low > mpf("1e-6"):
+        middle = (low + high) / 2
+        low, high = (middle, high) if log(middle) > least else (low, middle)
+    last = format.round(high, 12)
+    a = s.at_most("a", s.step("magnitude", "abs", "x"), s.number("largest", last))
+    return a, s.step("b", "mul", a, s.number("minus_one", -1)), last
+
+
+def silu(format: Format, degree: int) -> Spec:
+    """x / (1 + e**-x)."""
+    s = Spec("x (1 - h) with h = e**-x / (1 + e**-x); below zero x e**x (1 - h), h by e**x", format)
+    a, b, _ = _magnitude(s, lambda a: mpmath.log(a) - a)
+    _times_logistic(s, a, b, _power_below(s, b, None, degree))
+    return s
+
+
+def gelu_tanh(format: Format, degree: int) -> Spec:
+    """x (1 + tanh(v / 2)) / 2 = x / (1 + e**-v) with v = x (c0 + c1 x**2), as silu."""
+    s = Spec("silu with v = x (c0 + c1 x**2) in two parts in the exponent", format)
+    c0 = 2 * mpmath.sqrt(2 / mpmath.pi)
+    c1 = mpf("0.044715") * c0
+    a, b, _ = _magnitude(s, lambda a: mpmath.log(a) - a * (c0 + c1 * a * a))
+    # c0 + c1 a**2 in two parts; c0_high is short, so that c0_high - k is exact
+    c0_high, c1_high = format.round(c0, format.precision - 5), format.round(c1)
+    first, slope = s.number("c0_high", c0_high), s.number("minus_c1_high", -c1_high)
+    square = s.step("minus_square", "mul", a, b)
+    square_low = s.step("square_low", "fma", a, a, square)
+    k = s.step("k", "fma", square, slope, first)
+    k_low = s.step("k_low0", "fma", square, slope, s.step("k_rest", "sub", first, k))
+    rest = s.step(
+        "rest",
+        "fma",
+        square,
+        s.number("minus_c1_low", c1_high - c1),
+        s.number("c0_low", c0 - c0_high),
+    )
+    rest = s.step("rest1", "fma", square_low, s.number("c1_high", c1_high), rest)
+    k_low = s.step("k_low", "add", k_low, rest)
+    w = s.step("w", "mul", b, k)
+    low = s.step("w_low", "fma", a, k_low, s.step("w_low0", "fma", a, k, w))
+    _times_logistic(s, a, b, _power_below(s, w, low, degree))
+    return s
+
+
+def _times_logistic(s: Spec, a: str, b: str, power: _Power) -> None:
+    """x - x h, or below zero (b - b h) e**w, with h = e**w / (1 + e**w): h is less than a half, its error less than it
+    was of the quotient 1 / (1 + e**w)."""
+    one = s.number("one", 1)
+    p = s.step("p", "fma", power.q, power.r, one)
+    t = s.step("minus_t", "mul", s.step("scaled", "mul", p, power.scale), _negated(s, power.down))
+    h = s.step("minus_h", "div", t, s.step("d", "sub", one, t))
+    # b p, rounded once
+    product = s.step("product", "fma", s.step("bq", "mul", b, power.q), power.r, b)
+    u = s.step("u", "mul", product, power.scale)
+    small = s.step("small", "mul", s.step("u_less", "fma", u, h, u), power.down)
+    big = s.step("big", "fma", a, h, "x")
+    below = s.step("below", "less", "x", s.number("zero", 0))
+    s.step("result", "select", below, small, big)
+
+
+def _negated(s: Spec, name: str) -> str:
+    return s.number(f"minus_{name}", -s.floats[name])
+
+
+def gelu(format: Format, degree: int, tail_degree: int, k: Any) -> Spec:
+    """x Phi(x) = max(x, 0) - |x| Phi(-|x|), where |x| Phi(-|x|) = e**(-x**2 / 2) h S, h = |x| / (|x| + k), and S is
+    1 - h / 2 + Q(2 h - 1)."""
+    s = Spec(
+        "x**2 / 2 in two parts; M. M. Shepherd, J. G. Laframboise, 1981, for the variable", format
+    )
+    ratio = lambda a: mpmath.exp(a * a / 2) * mpmath.erfc(a / mpmath.sqrt(2)) / 2
+    a, b, last = _magnitude(s, lambda a: mpmath.log(a * ratio(a)) - a * a / 2)
+    half = s.step("half", "mul", a, s.number("minus_half", mpf(-1) / 2))
+    w = s.step("w", "mul", a, half)
+    power = _power_below(s, w, s.step("w_low", "fma", b, half, w), degree)
+    # -h in two parts; 1 / (a + k) = (1 - h) / k
+    d, d_low = _sum(s, a, s.number("k", k))
+    h = s.step("minus_h", "div", b, d)
+    rest = s.step("rest", "fma", h, d_low, s.step("rest0", "fma", h, d, a))
+    minus = s.number("minus_reciprocal", -1 / mpf(k))
+    h_low = s.step("minus_h_low", "mul", rest, s.step("minus_g", "fma", h, minus, minus))
+    tail = _tail(s, ratio, 1, k, last, tail_degree)
+    u = _times_tail(s, power, (h, h_low), (-1, -2), (1, mpf(1) / 2), tail)
+    big = s.step("big", "fma", u, power.down, "x")
+    below = s.step("below", "less", "x", s.number("zero", 0))
+    s.step("result", "select", below, s.step("small", "mul", u, power.down), big)
+    return s
+
+
+def erfc(format: Format, degree: int, tail_degree: int, k: Any) -> Spec:
+    """e**(-x**2) g S above zero, g = 1 / (|x| + k) and, with h = 1 - k g, S = 3/2 (1 - h / 2) + Q(2 h - 1); 2 -
+    erfc(-x) below."""
+    s = Spec("x**2 in two parts; M. M. Shepherd, J. G. Laframboise, 1981, for the variable", format)
+    ratio = lambda a: mpmath.exp(a * a) * mpmath.erfc(a)
+    a, b, last = _magnitude(s, lambda a: mpmath.log(ratio(a)) - a * a)
+    w = s.step("w", "mul", a, b)
+    power = _power_below(s, w, s.step("w_low", "fma", a, a, w), degree)
+    # -g in two parts
+    d, d_low = _sum(s, a, s.number("k", k))
+    g = s.step("minus_g", "div", s.number("minus_one", -1), d)
+    rest = s.step("rest", "fma", g, d_low, s.step("rest0", "fma", g, d, "one"))
+    g_low = s.step("minus_g_low", "mul", rest, g)
+    line = mpf(3) / 4, -mpf(3) / 4 * k
+    tail = _tail(s, ratio, mpf(3) / 2, k, last, tail_degree)
+    u = _times_tail(s, power, (g, g_low), (1, 2 * k), line, tail)
+    big = s.step("big", "fma", u, power.down, s.number("two", 2))
+    below = s.step("below", "less", "x", s.number("zero", 0))
+    s.step("result", "select", below, big, s.step("small", "mul", u, _negated(s, power.down)))
+    return s
+
+
+def _sum(s: Spec, a: str, k: str) -> tuple[str, str]:
+    """a + k in two parts, where k is a multiple of what a + k is rounded to."""
+    d = s.step("d", "add", a, k)
+    return d, s.step("d_low", "sub", a, s.step("d_less_k", "sub", d, k))
+
+
+def _tail(s: Spec, ratio: Real, factor: Any, k: Any, last: Any, degree: int) -> list[float]:
+    """Q of (a + k) ratio(a) = factor * (1 - h / 2) + Q(v), h = a / (a + k), v = 2 h - 1."""
+
+    def f(v: Any) -> Any:
+        a = k * (1 + v) / (1 - v)
+        return (a + k) * ratio(a)
+
+    end = (mpf(last) - k) / (mpf(last) + k)
+    rest = lambda v: f(v) - factor * (mpf(3) - v) / 4
+    return [s.format.round(c) for c in minimax(rest, lambda v: 1 / f(v), mpf(-1), end, degree)]
+
+
+def _times_tail(
+    s: Spec,
+    power: _Power,
+    parts: tuple[str, str],
+    variable: tuple[Any, Any],
+    line: tuple[Any, Any],
+    coefficients: Sequence[float],
+) -> str:
+    """-S (1 + r q) scale times the sum of `parts`, where S = L + Q(v), and L and v are linear in the sum of `parts`. L at one end of its range
+    is half of what it is at the other, so that its error is known exactly. The first factor is summed as
+    L + (error of L + Q + S q r), and its last rounding is known: those of large numbers are in the last product only."""
+    high, low = parts
+    start, slope = s.number("l0", line[0]), s.number("l1", line[1])
+    l = s.step("l", "fma", high, slope, start)
+    l_low = s.step("l_low0", "fma", high, slope, s.step("l_rest", "sub", start, l))
+    l_low = s.step("l_low", "fma", low, slope, l_low)
+    factor = s.number("v1", variable[1])
+    v = s.step("v0", "fma", high, factor, s.number("v0_at_0", variable[0]))
+    v = s.step("v", "fma", low, factor, v)
+    part = s.step("part", "add", s.polynomial("m", coefficients, v), l_low)
+    product = s.step("product", "mul", s.step("about", "add", l, part), power.q)
+    tail = s.step("tail", "fma", product, power.r, part)
+    sum_ = s.step("sum", "add", l, tail)
+    sum_low = s.step("sum_low", "add", tail, s.step("sum_rest", "sub", l, sum_))
+    t = s.step("t", "mul", sum_, power.scale)
+    t_low = s.step("t_low", "mul", sum_low, power.scale)
+    u = s.step("u0", "fma", t, low, s.step("u_low", "mul", t_low, high))
+    return s.step("u", "fma", t, high, u)
+
+
+def softplus(format: Format, degree: int, log_degree: int) -> Spec:
+    """max(x, 0) + log(1 + t), t = e**-|x|; log(1 + t) = t - s (t - s**2 P(s**2)) with s = t / (2 + t)."""
+    s = Spec("max(x, 0) + log(1 + e**-|x|)", format)
+    _, b, _ = _magnitude(s, lambda a: -a)
+    power = _power_below(s, b, None, degree)
+    p = s.step("p", "fma", power.q, power.r, "one")
+    t = s.step("t", "mul", s.step("scaled", "mul", p, power.scale), power.down)
+    v = s.step("s", "div", t, s.step("bottom", "sub", s.number("minus_two", -2), t))
+    z = s.step("z", "mul", v, v)
+    log1p = s.step("log1p", "fma", v, _log_sum(s, t, z, log_degree, mpf(1) / 9), t)
+    zero = s.number("zero", 0)
+    above = s.step("above", "greater", "x", zero)
+    s.step("result", "add", s.step("x_above", "select", above, "x", zero), log1p)
+    return s
+
+
 F32, F64 = Format("float32", 24, 32), Format("float64", 53, 64)
 FUNCTIONS: dict[str, dict[str, Callable[[], Spec]]] = {
     "float32": {
@@ -511,12 +480,22 @@ FUNCTIONS: dict[str, dict[str, Callable[[], Spec]]] = {
         "tanh": lambda: tanh(F32, 4, 6),
         "log": lambda: log(F32, 2),
         "erf": lambda: erf32(F32),
+        "erfc": lambda: erfc(F32, 6, 10, 1.75),
+        "softplus": lambda: softplus(F32, 6, 4),
+        "silu": lambda: silu(F32, 6),
+        "gelu": lambda: gelu(F32, 6, 10, 2.5),
+        "gelu_tanh": lambda: gelu_tanh(F32, 6),
     },
     "float64": {
         "exp": lambda: exp(F64, 11),
         "tanh": lambda: tanh(F64, 11, 11),
         "log": lambda: log(F64, 6),
         "erf": lambda: erf64(F64, 11, (5, 6)),
+        "erfc": lambda: erfc(F64, 11, 25, 2),
+        "softplus": lambda: softplus(F64, 11, 12),
+        "silu": lambda: silu(F64, 11),
+        "gelu": lambda: gelu(F64, 11, 25, 2.75),
+        "gelu_tanh": lambda: gelu_tanh(F64, 11),
     },
 }
 

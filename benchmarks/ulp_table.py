@@ -10,6 +10,8 @@ points in each of the ranges that matter, and as many bit patterns; the referenc
 Markdown table.
 """
 
+# pyright: basic, reportMissingImports=false
+# mpmath has no types; the oracle is found by its folder
 from __future__ import annotations
 
 import argparse
@@ -17,7 +19,6 @@ import math
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 import mpmath
 import numpy as np
@@ -25,6 +26,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 import oracle
+from exact import EXACT
 
 CHUNK = 1 << 18
 EDGES = {
@@ -33,6 +35,11 @@ EDGES = {
     "log": (1.1754944e-38, 0.5, 0.70710677, 1.0, 1.4142135, 2.0),
     "erf": (0.85, 1.0, 3.8, 4.0),
     "sigmoid": (-103.97208, -87.33655, -0.3465736, 0.3465736, 17.0),
+    "erfc": (-4.0, -1e-8, 1e-8, 0.5, 9.194, 10.054),
+    "softplus": (-104.0, -87.33655, -0.3465736, 0.3465736, 17.0),
+    "silu": (-108.6, -91.9, -1.278, -1e-8, 1e-8, 17.0),
+    "gelu": (-14.19, -12.95, -0.7518, -1e-8, 1e-8, 5.5),
+    "gelu_tanh": (-10.15, -9.36, -0.7524, -1e-8, 1e-8, 5.5),
 }
 RANGES: Mapping[str, tuple[tuple[float, float], ...]] = {
     "exp": ((-746, 710), (-1, 1), (-746, -705)),
@@ -40,13 +47,31 @@ RANGES: Mapping[str, tuple[tuple[float, float], ...]] = {
     "log": ((0.5, 2), (0.3, 3), (0, 1e6), (0, 1e-307)),
     "erf": ((-1, 1), (1, 1.2), (1, 6)),
     "sigmoid": ((-746, 40), (-1, 1)),
+    "erfc": ((-6, 27.3), (-1, 1), (25, 27.3)),
+    "softplus": ((-746, 40), (-1, 1), (-746, -700)),
+    "silu": ((-752, 40), (-1, 1), (-752, -700)),
+    "gelu": ((-38.6, 9), (-1, 1), (-38.6, -35)),
+    "gelu_tanh": ((-21.8, 9), (-1, 1), (-21.8, -20)),
 }
+_ERFC = np.vectorize(math.erfc, otypes=[np.float64])
+
+
+def _logistic(x: np.ndarray, v: np.ndarray) -> np.ndarray:
+    """x / (1 + e**-v); 0 where v is -inf."""
+    return np.where(v == -np.inf, -0.0, x / (1 + np.exp(-v)))
+
+
 REFERENCES: Mapping[str, Callable[[np.ndarray], np.ndarray]] = {
     "exp": np.exp,
     "tanh": np.tanh,
     "log": np.log,
     "erf": np.vectorize(math.erf, otypes=[np.float64]),
     "sigmoid": lambda x: 1 / (1 + np.exp(-x)),
+    "erfc": _ERFC,
+    "softplus": lambda x: np.logaddexp(0, x),
+    "silu": lambda x: _logistic(x, x),
+    "gelu": lambda x: np.where(x == -np.inf, -0.0, 0.5 * x * _ERFC(-math.sqrt(0.5) * x)),
+    "gelu_tanh": lambda x: _logistic(x, math.sqrt(8 / math.pi) * (x + 0.044715 * x**3)),
 }
 
 
@@ -72,18 +97,13 @@ def errors(name: str, x: np.ndarray) -> np.ndarray:
     return np.where(same & ~np.isfinite(rounded), 0.0, distance)
 
 
-def _exact(name: str, x: Any) -> Any:
-    """The function in mpmath."""
-    return 1 / (1 + mpmath.exp(-x)) if name == "sigmoid" else getattr(mpmath, name)(x)
-
-
 def wide_errors(name: str, x: np.ndarray) -> np.ndarray:
     """`errors` for finite float64 arguments, where the result is finite."""
     got = oracle.ELEMENTWISE[name](x)
     found: list[float] = []
     with mpmath.workprec(160):
         for argument, result in zip(x.tolist(), got.tolist(), strict=True):
-            exact = _exact(name, mpmath.mpf(argument))
+            exact = EXACT[name](mpmath.mpf(argument))
             unit = np.spacing(abs(float(exact)))
             found.append(float(abs(mpmath.mpf(result) - exact) / mpmath.mpf(float(unit))))
     return np.array(found)

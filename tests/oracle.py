@@ -93,7 +93,7 @@ def greater(x: Array, y: Array) -> Array:
 
 
 def elementary(name: str, x: Array) -> Array:
-    """exp, tanh, log or erf by the steps of the specification, in the dtype of `x` (float32, float64)."""
+    """exp, tanh, gelu, ... by the steps of the specification, in the dtype of `x` (float32, float64)."""
     x = np.asarray(x)
     function = elementary_functions(x.dtype.name)[name]
     integer = np.int64 if x.dtype == np.float64 else np.int32
@@ -110,6 +110,10 @@ def elementary(name: str, x: Array) -> Array:
         for step in function.steps:
             env[step.name] = np.asarray(steps[step.op](*(env[o] for o in step.operands)))
     return env["result"]
+
+
+def _elementary(name: str) -> Any:
+    return lambda x: elementary(name, x)
 
 
 def sigmoid(x: Array) -> Array:
@@ -292,10 +296,7 @@ ELEMENTWISE: Mapping[str, Any] = {
     "minimum": _minimum,
     "maximum": _maximum,
     "sqrt": np.sqrt,
-    "exp": lambda x: elementary("exp", x),
-    "tanh": lambda x: elementary("tanh", x),
-    "log": lambda x: elementary("log", x),
-    "erf": lambda x: elementary("erf", x),
+    **{name: _elementary(name) for name in elementary_functions()},
     "sigmoid": sigmoid,
     "equal": lambda x, y: x == y,
     "not_equal": lambda x, y: x != y,

@@ -116,6 +116,8 @@ def _tensor_result(
             return _each(math.erf, operands, dtype)
         case "sigmoid":
             return dtype.type(1) / (dtype.type(1) + np.exp(-operands[0]))
+        case "gelu":
+            return _each(lambda x: x * math.erfc(-x / math.sqrt(2)) / 2, operands, dtype)
         case "minimum" | "maximum":
             return _each(globals()[f"_{name}"], operands, dtype)
         case "left_shift" | "right_shift":

@@ -21,32 +21,18 @@ from xdsl.ir import Block, Operation, OpResult, SSAValue
 
 from jitdialects.analysis.liveness import reads_of
 from jitdialects.analysis.splats import splat_of
+from jitdialects.bytecode.operators import ELEMENTARY
 from jitdialects.dialects.interfaces import Elementwise, Reduction, ShapeOnly, has_trait
 from jitdialects.dialects.tssa_types import shape_of
 
 DEAR = frozenset({"tssa.divide", "tssa.sqrt", "tssa.remainder", "tssa.floor_divide"})
 """Elementwise operations that cost more than reading their result again, beside elementary functions."""
-ELEMENTARY = frozenset(
-    f"tssa.{name}"
-    for name in (
-        "exp",
-        "tanh",
-        "log",
-        "log1p",
-        "expm1",
-        "erf",
-        "erfc",
-        "sigmoid",
-        "sin",
-        "cos",
-        "pow",
-    )
-)
+_FUNCTIONS = frozenset(f"tssa.{name}" for name in ELEMENTARY)
 
 
 def is_dear(op: Operation) -> bool:
     """Whether `op` is elementwise and takes tens of cycles."""
-    return op.name in DEAR or op.name in ELEMENTARY
+    return op.name in DEAR or op.name in _FUNCTIONS
 
 
 def is_computing(op: Operation) -> bool:

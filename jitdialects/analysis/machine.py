@@ -67,8 +67,24 @@ STEPS = {
     "log": 28,
     "erf": 40,
     "sigmoid": 30,
+    "erfc": 66,
+    "softplus": 38,
+    "silu": 36,
+    "gelu": 68,
+    "gelu_tanh": 48,
 }
 """Vector operations that an operator of `tssa` takes the time of; all others take 1. Divisions and roots are one
 slow instruction."""
-TEMPORARIES = {"exp": 4, "tanh": 5, "log": 5, "erf": 6, "sigmoid": 5}
+TEMPORARIES = {
+    "exp": 4,
+    "tanh": 5,
+    "log": 5,
+    "erf": 6,
+    "sigmoid": 5,
+    "erfc": 8,
+    "softplus": 6,
+    "silu": 6,
+    "gelu": 8,
+    "gelu_tanh": 6,
+}
 """Registers that an elementary function needs beside its operand and result."""

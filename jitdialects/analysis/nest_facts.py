@@ -8,7 +8,7 @@ from math import prod
 from typing import cast
 
 from xdsl.dialects.builtin import DYNAMIC_INDEX, FixedBitwidthType, VectorType
-from xdsl.ir import Attribute, Block, SSAValue
+from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from jitdialects.analysis.body import Body, body_of
 from jitdialects.analysis.bounds import constant_extent, extent_at_most, trip_count
@@ -90,10 +90,14 @@ def facts_of(nest: NestOp) -> NestFacts:
         streams=len(outside),
         element_bytes=max((_bytes(access.value_type) for access in body.accesses), default=4),
         operations=len(body.accesses) + len(body.others) + len(body.loops),
-        functions=sum(
-            op.name.startswith("math.") and op.name not in _INSTRUCTIONS for op in body.others
-        ),
+        functions=sum(map(_is_function, body.others)),
     )
+
+
+def _is_function(op: Operation) -> bool:
+    """Whether `op` becomes tens of others."""
+    of_math = op.name.startswith("math.") and op.name not in _INSTRUCTIONS
+    return of_math or op.name == "loop.elementary"
 
 
 def _is_contiguous(accesses: Sequence[Access], lanes: Lanes) -> bool:

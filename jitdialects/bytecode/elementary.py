@@ -1,4 +1,4 @@
-"""The specification of exp, tanh, log and erf: one fixed sequence of steps per function and dtype.
+"""The specification of the elementary functions: one fixed sequence of steps per function and dtype.
 
 `elementary.json` holds, per dtype and function, named constants and steps; a step is `[name, op, operand,
 ...]`, in order, each name assigned once. Operands are the argument `x`, constants, or earlier
@@ -39,6 +39,15 @@ clamped where that is 1; the sign of x last, so that tanh(-0.0) = -0.0. log: x =
 subnormals are scaled first; log(1 + f) from s = f / (2 + f), whose odd series is short. erf: x plus x
 times a polynomial in x**2, and above a border 1 - e**h: h is a polynomial in |x| (float32), or
 e**h = e**(-x**2) N(x) / D(x) (float64).
+
+Functions that become small far from zero are off there by what their exponent is off, in units of 1. So w = -x**2
+(erfc), -x**2 / 2 (gelu) or -|x| (c0 + c1 x**2) (gelu_tanh) comes in two parts: its rounded value, and from FMAs the
+rounding, which is added after the reduction by ln 2. 2**n is made larger by a power of two, so that it is normal, and
+the last product, which alone rounds a subnormal result, takes that back. silu and gelu_tanh are x - x h, or e**w (x -
+x h) below zero, h = e**w / (1 + e**w); gelu is max(x, 0) - e**w h S, erfc e**w (1 - h) S / k, or 2 minus that below
+zero: h = |x| / (|x| + k), S is half a line and half a polynomial in h; quotient, line and sum carry their roundings
+along. softplus: max(x, 0) + log(1 + t), t = e**-|x|, by the series of log. Far below zero gelu, gelu_tanh and silu are
+-0.0, their limit.
 
 The file is made by `benchmarks/fit_elementary.py`, which says how each coefficient is fitted. Measured
 accuracy: docs/numerics.md, made by `benchmarks/ulp_table.py`.
@@ -102,7 +111,7 @@ class ElementaryFunction:
 
 @cache
 def elementary_functions(dtype: str = "float32") -> Mapping[str, ElementaryFunction]:
-    """All functions of the specification for a dtype, by name: `exp`, `tanh`, `log`, `erf`."""
+    """All functions of the specification for a dtype, by name."""
     text = (files("jitdialects.bytecode") / "elementary.json").read_text(encoding="utf-8")
     functions = json.loads(text)["functions"][dtype]
     return {name: _function(name, dtype, data) for name, data in functions.items()}

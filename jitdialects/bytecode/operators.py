@@ -159,6 +159,23 @@ _TABLE = (
         "1 / (1 + e**-x), at most 2.5 ulp: (x < 0 ? t : 1) / (1 + t) with t = exp(-|x|).",
         exact=False,
     ),
+    _unary(
+        "erfc",
+        dtype_rules.floating,
+        "1 - erf(x), at most 2.5 ulp, also where it is small.",
+        exact=False,
+    ),
+    _unary("softplus", dtype_rules.floating, "log(1 + e**x), at most 2.5 ulp.", exact=False),
+    _unary("silu", dtype_rules.floating, "x / (1 + e**-x), at most 2.5 ulp.", exact=False),
+    _unary(
+        "gelu", dtype_rules.floating, "x (1 + erf(x / sqrt(2))) / 2, at most 2.5 ulp.", exact=False
+    ),
+    _unary(
+        "gelu_tanh",
+        dtype_rules.floating,
+        "x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x**3))) / 2, at most 2.5 ulp.",
+        exact=False,
+    ),
     _binary("equal", dtype_rules.comparison, "x == y.", commutative=True),
     _binary("not_equal", dtype_rules.comparison, "x != y; true for NaN.", commutative=True),
     _binary("less", dtype_rules.comparison, "x < y."),
@@ -304,6 +321,20 @@ _TABLE = (
 
 OPERATORS: Mapping[str, Operator] = {operator.name: operator for operator in _TABLE}
 """Every operator by its name."""
+
+ELEMENTARY = (
+    "exp",
+    "tanh",
+    "log",
+    "erf",
+    "sigmoid",
+    "erfc",
+    "softplus",
+    "silu",
+    "gelu",
+    "gelu_tanh",
+)
+"""Operators that are tens of steps for each element: functions of `elementary.json`, and sigmoid, made of one."""
 
 
 def default_attributes(operator: Operator) -> dict[str, Attribute]:

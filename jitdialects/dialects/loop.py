@@ -15,19 +15,29 @@ nor write what another of them writes, so they may run in any order. `reduction`
 which is meaning (floating-point sums do not commute). Bounds are operands of the nest, so no axis bounds another.
 
 `loop.parallel` is a loop whose iterations may be shared out to threads in chunks; see its documentation.
+`loop.elementary` is a function of one element in such a body.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import fields
-from typing import Any
+from typing import Any, ClassVar
 
-from xdsl.dialects.builtin import I64, ArrayAttr, DenseArrayBase, IndexType, StringAttr
+from xdsl.dialects.builtin import (
+    I64,
+    AnyFloatConstr,
+    ArrayAttr,
+    DenseArrayBase,
+    IndexType,
+    StringAttr,
+    VectorType,
+)
 from xdsl.ir import Block, BlockArgument, Data, Dialect, Operation, Region, SSAValue
 from xdsl.irdl import (
     AttrSizedOperandSegments,
     IRDLOperation,
+    VarConstraint,
     irdl_attr_definition,
     irdl_op_definition,
     lazy_traits_def,
@@ -35,6 +45,7 @@ from xdsl.irdl import (
     opt_prop_def,
     prop_def,
     region_def,
+    result_def,
     traits_def,
     var_operand_def,
 )
@@ -50,7 +61,8 @@ from xdsl.traits import (
 )
 from xdsl.utils.exceptions import VerifyException
 
-from jitdialects.dialects.interfaces import AllocationScope
+from jitdialects.bytecode.elementary import elementary_functions
+from jitdialects.dialects.interfaces import AllocationScope, Elementwise
 from jitdialects.dialects.interned import i64_array
 from jitdialects.dialects.schedules import LISTS, NUMBERS, Schedule, problem_of
 
@@ -336,4 +348,26 @@ class ParallelOp(IRDLOperation):
         )
 
 
-LOOP = Dialect("loop", [NestOp, ParallelOp, YieldOp], [ScheduleAttr])
+@irdl_op_definition
+class ElementaryOp(IRDLOperation):
+    """`%y = loop.elementary "gelu" %x : vector<8xf32>`: a function of `bytecode/elementary.json` that `math` has no
+    operation for, of f32 or f64 or of each lane. `expand-elementary` replaces it by its steps."""
+
+    T: ClassVar = VarConstraint("T", AnyFloatConstr | VectorType.constr(AnyFloatConstr))
+
+    name = "loop.elementary"
+    function = prop_def(StringAttr)
+    operand = operand_def(T)
+    result = result_def(T)
+    assembly_format = "$function $operand attr-dict `:` type($result)"
+    traits = traits_def(Pure(), Elementwise())
+
+    def verify_(self) -> None:
+        known = elementary_functions()
+        if self.function.data not in known:
+            raise VerifyException(
+                f"{self.function.data} is no elementary function; there are {', '.join(known)}"
+            )
+
+
+LOOP = Dialect("loop", [ElementaryOp, NestOp, ParallelOp, YieldOp], [ScheduleAttr])

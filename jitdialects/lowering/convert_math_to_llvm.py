@@ -3,7 +3,7 @@
     %0 = math.fma %a, %b, %c : vector<8xf32>  ->  %0 = llvm.intr.fma(%a, %b, %c) : (...) -> vector<8xf32>
     %1 = math.ctpop %x : i64                  ->  %1 = llvm.intr.ctpop(%x) : (i64) -> i64
 
-`math.exp`, `tanh`, `log` and `erf` are refused: code generation would call libm for each lane, whose bits differ
+`math.exp`, `tanh`, `log`, `erf` and `loop.elementary` are refused: code generation would call libm for each lane, whose bits differ
 between machines; run `expand-elementary` before. Other operations of `math` stay.
 """
 
@@ -47,6 +47,7 @@ TABLE: Table = {
     "math.tanh": _refuse,
     "math.log": _refuse,
     "math.erf": _refuse,
+    "loop.elementary": _refuse,
 }
 
 

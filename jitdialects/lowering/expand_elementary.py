@@ -1,4 +1,5 @@
-"""`expand-elementary`: `math.exp`, `tanh`, `log` and `erf` become their fixed sequences of exactly rounded steps.
+"""`expand-elementary`: `math.exp`, `tanh`, `log`, `erf` and `loop.elementary` become fixed sequences of exactly rounded
+steps.
 
     %y = math.exp %x : vector<8xf32>
     ->
@@ -25,6 +26,7 @@ from xdsl.dialects.builtin import (
     IntegerAttr,
     IntegerType,
     ModuleOp,
+    StringAttr,
     VectorType,
     f32,
     f64,
@@ -163,7 +165,13 @@ def _function_of(op: Operation) -> tuple[ElementaryFunction, Mapping[str, Attrib
             f"expand-elementary knows {op.name} of f32 and f64 only, not of {type}"
         )
     dtype, elements = known
-    return elementary_functions(dtype)[op.name.removeprefix("math.")], elements
+    return elementary_functions(dtype)[_name_of(op)], elements
+
+
+def _name_of(op: Operation) -> str:
+    """The function that `op` is, in the words of the specification."""
+    named = op.properties.get("function")
+    return named.data if isinstance(named, StringAttr) else op.name.removeprefix("math.")
 
 
 class ExpandElementaryPass(ModulePass):
@@ -172,7 +180,7 @@ class ExpandElementaryPass(ModulePass):
     name = "expand-elementary"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        names = {f"math.{name}" for name in elementary_functions()}
+        names = {"loop.elementary", *(f"math.{name}" for name in elementary_functions())}
         for function in op.ops:
             found = [inner for inner in function.walk() if inner.name in names]
             if not found:

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from xdsl.dialects import arith, math
-from xdsl.dialects.builtin import AnyFloat, IntegerAttr, IntegerType, i1, i64
+from xdsl.dialects.builtin import AnyFloat, IntegerAttr, IntegerType, StringAttr, i1, i64
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.utils.exceptions import PassFailedException
 
+from jitdialects.dialects.loop import ElementaryOp
 from jitdialects.dialects.upstream import CmpfOp
 from jitdialects.lowering.emitter import STRICT, WRAP, Emitter
 
@@ -176,6 +177,12 @@ def _sigmoid(at: Emitter, operands: Sequence[SSAValue], result: Attribute) -> SS
     return at.emit(arith.DivfOp, (top, bottom), result, STRICT)
 
 
+def _function(name: str) -> Rule:
+    """A function that `math` does not have."""
+    function: Mapping[str, Attribute] = {"function": StringAttr(name)}
+    return lambda at, operands, result: at.emit(ElementaryOp, operands, result, function)
+
+
 RULES: Mapping[str, Rule] = {
     "add": _by_type(arith.AddfOp, arith.AddiOp, arith.OrIOp),
     "subtract": _by_type(arith.SubfOp, arith.SubiOp),
@@ -193,6 +200,7 @@ RULES: Mapping[str, Rule] = {
     "log": _float_only(math.LogOp),
     "erf": _float_only(math.ErfOp),
     "sigmoid": _sigmoid,
+    **{name: _function(name) for name in ("erfc", "softplus", "silu", "gelu", "gelu_tanh")},
     "equal": _compare(OEQ, "eq", "eq"),
     "not_equal": _compare(UNE, "ne", "ne"),
     "less": _compare(OLT, "slt", "ult"),

@@ -7,6 +7,8 @@ from jitdialects.bytecode.operators import OPERATORS
 
 _SPELLING = {
     "cast": "`astype`, `x.astype(dtype)`",
+    "gelu": "`gelu(x, approximate=False)`",
+    "gelu_tanh": "`gelu`",
     "getitem": "`x[index]`",
     "setitem": "`x.at[index].set(y)`, `x[index] = y`",
     "size": "`x.shape[axis]` while tracing",

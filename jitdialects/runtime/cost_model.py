@@ -14,12 +14,11 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from jitdialects.bytecode.operators import OPERATORS, Kind
+from jitdialects.bytecode.operators import ELEMENTARY, OPERATORS, Kind
 from jitdialects.bytecode.program import Block, Program
 
-PRODUCT, REDUCTION, ELEMENTARY, OTHER = 40.0, 25.0, 8.0, 1.0
-"""What an operator adds to compile time, as multiples of an addition's."""
-ELEMENTARY_FUNCTIONS = ("exp", "tanh", "log", "erf", "sigmoid")
+PRODUCT, REDUCTION, FUNCTION, OTHER = 40.0, 25.0, 8.0, 1.0
+"""What an operator adds to compile time, as multiples of an addition's; FUNCTION: an elementary one."""
 PRIOR_START, PRIOR_SLOPE = 9e-3, 0.32e-3
 """Seconds of compiling nothing, and per unit of weight."""
 SIZES = (20.0, 80.0, math.inf)
@@ -64,7 +63,7 @@ def _weight(name: str, kind: Kind) -> float:
         return PRODUCT
     if kind is Kind.REDUCTION:
         return REDUCTION
-    return ELEMENTARY if name in ELEMENTARY_FUNCTIONS else OTHER
+    return FUNCTION if name in ELEMENTARY else OTHER
 
 
 class _Means:

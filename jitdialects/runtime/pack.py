@@ -27,6 +27,7 @@ import numpy as np
 
 from jitdialects.bytecode.attributes import Attribute
 from jitdialects.bytecode.builder import ProgramBuilder
+from jitdialects.bytecode.operators import ELEMENTARY
 from jitdialects.bytecode.signature import parse
 from jitdialects.config import FEATURE_LEVELS, config
 from jitdialects.errors import CompileError, Error
@@ -72,14 +73,13 @@ class KernelSpec:
 
 _LAST, _MIDDLE = (("axis", -1),), (("axis", 1),)
 _FOLDS = ("sum", "prod", "max", "min")
-_ELEMENTARY = ("exp", "tanh", "log", "erf", "sigmoid")
 
 
 def _kernels(element: str) -> dict[str, KernelSpec]:
     """Name -> kernel, of floats that a signature calls `element`."""
     row, matrix, right = f"{element}[n]", f"{element}[m,n]", f"{element}[k,n]"
     return {
-        **{name: KernelSpec(name, (row,)) for name in _ELEMENTARY},
+        **{name: KernelSpec(name, (row,)) for name in ELEMENTARY},
         "minimum": KernelSpec("minimum", (row, row)),
         "maximum": KernelSpec("maximum", (row, row)),
         **{name: KernelSpec(name, (matrix,), _LAST) for name in _FOLDS},

@@ -26,7 +26,7 @@ from jitdialects.bytecode.attributes import (
     Slice,
 )
 from jitdialects.bytecode.dtype_rules import Typing
-from jitdialects.bytecode.operators import OPERATORS, Operator
+from jitdialects.bytecode.operators import ELEMENTARY, OPERATORS, Operator
 from jitdialects.bytecode.program import Instruction
 from jitdialects.bytecode.shape_rules import ConcreteFacts, permutation, reduced_axes, size_axis
 from jitdialects.errors import ShapeError
@@ -307,11 +307,7 @@ RULES: dict[str, Rule] = {name: _ufunc(function) for name, function in _UFUNCS.i
     "cast": _cast,
     "minimum": _pack_elementwise("minimum", np.minimum),
     "maximum": _pack_elementwise("maximum", np.maximum),
-    "exp": _pack_elementwise("exp"),
-    "tanh": _pack_elementwise("tanh"),
-    "log": _pack_elementwise("log"),
-    "erf": _pack_elementwise("erf"),
-    "sigmoid": _pack_elementwise("sigmoid"),
+    **{name: _pack_elementwise(name) for name in ELEMENTARY},
     "sum": _reduction("sum", np.sum),
     "prod": _reduction("prod", np.prod),
     "max": _reduction("max", np.max),

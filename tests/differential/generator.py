@@ -222,7 +222,9 @@ def _unary(g: Generator) -> None:
     if x is None:
         return
     if _is_float(x):
-        g.emit(g.rng.choice(["negative", "abs", "sqrt", "exp", "tanh", "erf", "sigmoid"]), x)
+        g.emit(
+            g.rng.choice(["negative", "abs", "sqrt", "exp", "tanh", "erf", "sigmoid", "gelu"]), x
+        )
     elif x.dtype.name == "bool":
         g.emit("logical_not", x)
     else:

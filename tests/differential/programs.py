@@ -101,6 +101,7 @@ def _index(*entries: object) -> IndexSpec:
 
 _F, _FF = "f32[n]", "f32[n], f32[n]"
 _ARITHMETIC = ("add", "subtract", "multiply", "minimum", "maximum")
+_COMPOSITES = ("sigmoid", "erfc", "softplus", "silu", "gelu", "gelu_tanh")
 _COMPARISONS = ("equal", "not_equal", "less", "less_equal", "greater", "greater_equal")
 _DTYPES = {"f32": "float32", "f64": "float64", "i32": "int32", "i64": "int64", "bool": "bool"}
 
@@ -130,10 +131,10 @@ OPERATOR_CASES = (
     *(_operator(o, "f32[n], bool[n]") for o in ("add", "multiply")),
     *(_operator(o, "bool[n], bool[n]") for o in ("add", "multiply", "minimum", "maximum")),
     *(_operator(o, _F) for o in ("negative", "abs", "sqrt", "exp", "tanh", "logical_not")),
-    *(_operator(o, _F) for o in ("log", "erf", "sigmoid")),
+    *(_operator(o, _F) for o in ("log", "erf", *_COMPOSITES)),
     *(_operator(o, "f32[n,m]:strided") for o in ("negative", "exp")),
     *(_operator(o, "f64[n]") for o in ("negative", "abs", "sqrt", "logical_not")),
-    *(_operator(o, "f64[n]") for o in ("exp", "tanh", "log", "erf", "sigmoid")),
+    *(_operator(o, "f64[n]") for o in ("exp", "tanh", "log", "erf", *_COMPOSITES)),
     *(_operator(o, f"{t}[n]") for o in ("negative", "abs", "logical_not") for t in ("i32", "i64")),
     *(_operator("sqrt", f"{t}[n]") for t in ("i32", "i64")),
     *(_operator(o, "bool[n]") for o in ("abs", "logical_not")),

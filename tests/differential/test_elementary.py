@@ -4,19 +4,30 @@ are near the exact value; and every special value is right."""
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 
 import mpmath
 import numpy as np
 import pytest
 from differential.harness import assert_same, everywhere
+from exact import BOUNDS, EXACT
 
 from jitdialects.bytecode.builder import FunctionBuilder
 
 F32 = np.float32
 INF, NAN = math.inf, math.nan
 TINY = 2.0**-149
-NAMES = ("exp", "tanh", "log", "erf", "sigmoid")
-BOUNDS = {"exp": 1.0, "tanh": 1.5, "log": 1.0, "erf": 1.5, "sigmoid": 2.5}
+NAMES = tuple(EXACT)
+ENDS = {"erfc": 10.05, "gelu": 14.2, "gelu_tanh": 10.7, "silu": 108.6}
+"""|x| from which results are 0 on one side, where it is not about 104."""
+HARD: Mapping[str, Sequence[float]] = {
+    "gelu": (-2.200037956237793, -3.0305385589599609, -9.61344051, -12.9878645, -0.000905982452),
+    "gelu_tanh": (-0.28216999769210815, -0.000892466516, -2.75028706, 0.0592889674),
+    "silu": (-0.29168909788131714, -0.680301964, -5.09215736, 0.0603781901),
+    "erfc": (6.8412833213806152, 8.0847654342651367, 3.84862971, 9.02435875),
+    "softplus": (0.31013169884681702, -0.540399373, -1.26873922),
+}
+"""Arguments whose results are the farthest from exact in a dense sweep."""
 SPECIAL = {
     "exp": ([0.0, -0.0, INF, -INF, NAN, TINY, 89.0, -104.0], [1, 1, INF, 0, NAN, 1, INF, 0]),
     "tanh": (
@@ -29,6 +40,23 @@ SPECIAL = {
     ),
     "erf": ([0.0, -0.0, INF, -INF, NAN, TINY, 4.0, -3e38], [0.0, -0.0, 1, -1, NAN, TINY, 1, -1]),
     "sigmoid": ([0.0, -0.0, INF, -INF, NAN, TINY, 20.0, -104.0], [0.5, 0.5, 1, 0, NAN, 0.5, 1, 0]),
+    "erfc": ([0.0, -0.0, INF, -INF, NAN, TINY, 10.1, -4.0], [1, 1, 0.0, 2, NAN, 1, 0.0, 2]),
+    "softplus": (
+        [INF, -INF, NAN, 104.0, -104.0, 3e38, -3e38],
+        [INF, 0.0, NAN, 104, 0.0, 3e38, 0.0],
+    ),
+    "silu": (
+        [0.0, -0.0, INF, -INF, NAN, -TINY, 3e38, -109.0],
+        [0.0, -0.0, INF, -0.0, NAN, -0.0, 3e38, -0.0],
+    ),
+    "gelu": (
+        [0.0, -0.0, INF, -INF, NAN, 2 * TINY, 3e38, -14.5],
+        [0.0, -0.0, INF, -0.0, NAN, TINY, 3e38, -0.0],
+    ),
+    "gelu_tanh": (
+        [0.0, -0.0, INF, -INF, NAN, 2 * TINY, 3e38, -10.8],
+        [0.0, -0.0, INF, -0.0, NAN, TINY, 3e38, -0.0],
+    ),
 }
 
 
@@ -59,17 +87,15 @@ def test_special_values(name: str) -> None:
 def test_results_are_near_the_exact_value(name: str) -> None:
     rng = np.random.default_rng(7)
     spread = np.ldexp(F32(1.3), np.arange(-148, 127, 5)).astype(F32)
-    x = np.concatenate([rng.uniform(a, b, 700) for a, b in ((-104, 88.7), (-12, 12), (-1, 1))])
+    end = ENDS.get(name, 104)
+    ranges = ((-end, min(end, 88.7)), (-12, 12), (-1, 1), (0.9 * end, end), (-end, -0.9 * end))
+    x = np.concatenate([rng.uniform(a, b, 500) for a, b in ranges])
     x = np.concatenate([x.astype(F32), spread, -spread, np.nextafter(F32(1), F32([0, 2]))])
-    x = x[x > 0] if name == "log" else x[np.abs(x) < 88.7]
+    x = np.concatenate([x, HARD.get(name, ())]).astype(F32)
+    x = x[x > 0] if name == "log" else x[x < 88.7]
     got = computed(name, x)
     with mpmath.workprec(200):
         for argument, result in zip(x.tolist(), got.tolist(), strict=True):
-            exact = exactly(name, mpmath.mpf(argument))
+            exact = EXACT[name](mpmath.mpf(argument))
             unit = max(float(np.spacing(abs(F32(float(exact))))), TINY)
             assert abs(mpmath.mpf(result) - exact) <= BOUNDS[name] * unit, (argument, result)
-
-
-def exactly(name: str, x: mpmath.mpf) -> mpmath.mpf:
-    """The function in many digits."""
-    return 1 / (1 + mpmath.exp(-x)) if name == "sigmoid" else getattr(mpmath, name)(x)

@@ -240,13 +240,13 @@ def test_promotion_is_numpys_or_refused(name: str, left: str, right: str) -> Non
 
 
 def test_every_operator_of_the_table_is_here() -> None:
-    spelled = {"cast": "astype"}
+    spelled = {"cast": "astype", "gelu_tanh": "gelu"}
     methods = {"getitem", "setitem", "size"}  # x[...], x.at[...].set(), x.shape
     for name, operator in OPERATORS.items():
         if name not in methods:
             function = getattr(jnp, spelled.get(name, name))
             assert function.__doc__, name
-            if operator.arity <= 2 and not operator.attributes:
+            if operator.arity <= 2 and not operator.attributes and "gelu" not in name:
                 assert function.__doc__ == operator.doc
 
 

@@ -28,7 +28,7 @@ from jitdialects.bytecode.dtypes import (
     WEAK_INT,
     DType,
 )
-from jitdialects.bytecode.operators import OPERATORS, Kind, Operator
+from jitdialects.bytecode.operators import ELEMENTARY, OPERATORS, Kind, Operator
 from jitdialects.bytecode.shape_rules import ConcreteFacts
 from jitdialects.errors import ArgumentError, DTypeError, OutOfBoundsError, ShapeError
 
@@ -43,7 +43,8 @@ SAMPLE: dict[DType, object] = {
     WEAK_INT: 1,
     WEAK_FLOAT: 1.0,
 }
-TABLE_ONLY = ("cast", "where", "erf", "sigmoid")  # not a NumPy ufunc of the same name
+TABLE_ONLY = {"cast", "where", *ELEMENTARY} - {"exp", "tanh", "log"}
+"""Not a NumPy ufunc of the same name."""
 
 
 def numpy_function(operator: Operator) -> np.ufunc:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 
 import mpmath
 import numpy as np
 import oracle
 import pytest
+from exact import BOUNDS, EXACT
 
 from jitdialects.bytecode.builder import ProgramBuilder
 from jitdialects.bytecode.dtypes import DType
@@ -130,20 +132,22 @@ def wide_points(name: str) -> np.ndarray:
     """float64 arguments all over the range where the result is neither 0 nor inf nor 1."""
     rng = np.random.default_rng(7)
     ranges = {"exp": (-745, 709), "tanh": (-19, 19), "log": (0, 10), "erf": (-6, 6)}
+    ranges |= {"sigmoid": (-745, 37), "softplus": (-745, 37), "silu": (-752, 37)}
+    ranges |= {"erfc": (-6, 27.2), "gelu": (-38.6, 9), "gelu_tanh": (-21.9, 9)}
     spread = np.ldexp(1.3, np.arange(-1000, 2, 40))
     x = np.concatenate([rng.uniform(*ranges[name], 300), rng.uniform(-1, 1.3, 300), spread])
     return x[x > 0] if name == "log" else x
 
 
-@pytest.mark.parametrize(("name", "bound"), [("exp", 1), ("tanh", 1.5), ("log", 1), ("erf", 1.5)])
-def test_elementary_functions_of_float64_are_accurate(name: str, bound: float) -> None:
+@pytest.mark.parametrize("name", EXACT)
+def test_elementary_functions_of_float64_are_accurate(name: str) -> None:
     points = wide_points(name)
-    got = oracle.elementary(name, points)
+    got = oracle.ELEMENTWISE[name](points)
     with mpmath.workprec(200):
         for x, y in zip(points.tolist(), got.tolist(), strict=True):
-            exact = getattr(mpmath, name)(mpmath.mpf(x))
+            exact = EXACT[name](mpmath.mpf(x))
             unit = mpmath.mpf(float(np.spacing(abs(float(exact)))))
-            assert abs(mpmath.mpf(y) - exact) <= bound * unit, (x, y)
+            assert abs(mpmath.mpf(y) - exact) <= BOUNDS[name] * unit, (x, y)
 
 
 def test_special_values_of_float64() -> None:
@@ -163,6 +167,21 @@ def test_special_values_of_float64() -> None:
             np.nan,
         ],
         "erf": [0.0, -0.0, 1, -1, np.nan, 5e-324, -5e-324, 1, -1],
+        "erfc": [1, 1, 0.0, 2, np.nan, 1, 1, 0.0, 2],
+        "silu": [0.0, -0.0, np.inf, -0.0, np.nan, 0.0, -0.0, 1e308, -0.0],
+        "gelu": [0.0, -0.0, np.inf, -0.0, np.nan, 5e-324, -0.0, 1e308, -0.0],
+        "gelu_tanh": [0.0, -0.0, np.inf, -0.0, np.nan, 0.0, -0.0, 1e308, -0.0],
+        "softplus": [
+            math.log(2),
+            math.log(2),
+            np.inf,
+            0.0,
+            np.nan,
+            math.log(2),
+            math.log(2),
+            1e308,
+            0.0,
+        ],
     }
     for name, values in want.items():
         got = oracle.elementary(name, x)

@@ -72,3 +72,11 @@ func.func @do_not_mix_types(%a: index, %b: i64) {
   func.return
 }
 // CHECK: bounds, chunk and range of loop.parallel are of one type
+
+// -----
+
+func.func @do_not_invent_functions(%x: f32) -> f32 {
+  %y = loop.elementary "gamma" %x : f32
+  func.return %y : f32
+}
+// CHECK: gamma is no elementary function; there are exp, tanh

@@ -45,6 +45,16 @@ func.func @constants_stand_at_the_start_once(%n: index, %x: f32) -> f32 {
   func.return %r : f32
 }
 
+// CHECK-LABEL: func.func @a_function_that_math_lacks
+// CHECK-NOT:     loop.elementary
+// CHECK:         arith.divf {{%.+}}, {{%.+}} : vector<8xf32>
+// CHECK:         arith.select {{%.+}} : vector<8xi1>, vector<8xf32>
+// CHECK:         func.return {{%.+}} : vector<8xf32>
+func.func @a_function_that_math_lacks(%x: vector<8xf32>) -> vector<8xf32> {
+  %y = loop.elementary "gelu" %x : vector<8xf32>
+  func.return %y : vector<8xf32>
+}
+
 // CHECK-LABEL: func.func @do_not_touch_other_functions
 // CHECK-NEXT:    math.sqrt
 func.func @do_not_touch_other_functions(%x: f32) -> f32 {
