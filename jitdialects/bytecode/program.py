@@ -34,6 +34,8 @@ from jitdialects.errors import BytecodeError
 CORE_OPCODES = ("const", "move", "destroy", "call", "br", "cond_br", "switch", "return")
 TERMINATORS = ("br", "cond_br", "switch", "return")
 NO_ATTRIBUTES: Mapping[str, Attribute] = MappingProxyType({})
+LINE = 64
+"""Bytes of a line of the cache, and of the widest vector."""
 
 
 @dataclass(frozen=True)
@@ -52,9 +54,21 @@ HASHED = 16
 """Elements of a constant, about, that its hash depends on."""
 
 
+def copy_at_line(array: NDArray[np.generic]) -> NDArray[np.generic]:
+    """A C-contiguous copy that begins at a line, if it is as long as one: vectors that lie in two take twice as long."""
+    if array.nbytes < LINE:
+        return np.array(array, order="C")
+    memory = np.empty(array.nbytes + LINE, np.uint8)
+    start = -memory.ctypes.data % LINE
+    copy = memory[start : start + array.nbytes].view(array.dtype).reshape(array.shape)
+    copy[...] = array
+    return copy
+
+
 @dataclass(frozen=True, eq=False)
 class Constant:
-    """An entry of the constant pool. `value` is read-only and C-contiguous; weak ones have rank 0."""
+    """An entry of the constant pool. `value` is read-only and C-contiguous, and begins where a line of the cache does
+    if it is as long as one; weak ones have rank 0."""
 
     dtype: DType
     value: NDArray[np.generic]
@@ -66,7 +80,7 @@ class Constant:
         if dtype is None:
             weak = type(value) in (bool, int, float)
             dtype = DType(np.asarray(value).dtype.name, weak)
-        array = np.array(value, dtype=dtype.numpy, order="C")
+        array = copy_at_line(np.asarray(value, dtype.numpy))
         array.setflags(write=False)
         return Constant(dtype, array)
 
@@ -79,7 +93,8 @@ class Constant:
                 f"a constant of dtype {dtype} and shape {list(sizes)} has "
                 f"{math.prod(sizes) * little.itemsize} bytes, got {len(data)}"
             )
-        array = np.frombuffer(data, little).astype(dtype.numpy).reshape(sizes)
+        array = copy_at_line(np.frombuffer(data, little).astype(dtype.numpy, copy=False))
+        array = array.reshape(sizes)
         if dtype.name == "bool" and not np.isin(np.frombuffer(data, np.uint8), (0, 1)).all():
             raise BytecodeError("the elements of a bool constant are bytes 0 or 1")
         array.setflags(write=False)

@@ -8,8 +8,8 @@
                                                             ... cf.cond_br %c, ^loop(%n), ^exit
 
 Such a product does nothing but read its matrix, at the rate of the cache that holds it: a vector that lies in two
-lines costs two. A caller's array begins anywhere (NumPy: 16 bytes behind a line, more often than not), temporaries at a
-line. Rows that are not whole lines get as much room as if they were; `%a` is then a part of what is copied to. A
+lines costs two. A caller's array begins anywhere (NumPy: 16 bytes behind a line, more often than not), temporaries and
+constants at a line. Rows that are not whole lines get as much room as if they were; `%a` is then a part of what is copied to. A
 matrix that is seen through a transposition is put into the order in which it is read. Never copies what begins at lines
 already, what no second-level cache holds, or for a loop whose number of steps is not known.
 """
@@ -32,7 +32,7 @@ from jitdialects.analysis.storage import ALIGNMENT, is_view
 from jitdialects.analysis.typical_sizes import TYPICAL
 from jitdialects.bytecode import dims
 from jitdialects.bytecode.dims import Dim
-from jitdialects.dialects.constants import constant_op
+from jitdialects.dialects.constants import CONSTANT, constant_op
 from jitdialects.dialects.interfaces import Contraction, has_trait
 from jitdialects.dialects.tssa import ELEMENTWISE_OPS, BroadcastOp, ExtractOp, InsertOp
 from jitdialects.dialects.tssa_types import dtype_of, shape_of, tensor_of, tensor_type
@@ -86,22 +86,25 @@ def can_be_read_in_front(matrix: SSAValue, loop: Loop) -> bool:
 
 
 def begins_at_lines(matrix: SSAValue) -> bool:
-    """Each of its rows lies in one piece that begins at a line, as memory of this function does."""
+    """Each of its rows lies in one piece that begins at a line, as memory of this function and constants do."""
     root = matrix
     while isinstance(root.owner, Operation) and is_view(root.owner):
         root = root.owner.operands[0]
     layout, line = layout_of(matrix, {}), per_line(matrix.type)
-    if layout is None or is_argument(root):
+    if layout is None or is_of_the_caller(root):
         return False
     rows, columns = layout.strides
     return columns == 1 and all(dims.is_multiple(place, line) for place in (layout.offset, rows))
 
 
-def is_argument(value: SSAValue) -> bool:
-    """It is the caller's."""
-    if not isinstance(value, BlockArgument) or value.block.parent is None:
+def is_of_the_caller(value: SSAValue) -> bool:
+    """An argument of the function, unless it is a constant."""
+    function = value.block.parent_op() if isinstance(value, BlockArgument) else None
+    if not isinstance(function, FuncOp) or function.body.blocks.first is not value.owner:
         return False
-    return value.block.parent.blocks.first is value.block
+    assert isinstance(value, BlockArgument)
+    marks = function.arg_attrs
+    return marks is None or CONSTANT not in marks.data[value.index].data
 
 
 def stays_near(matrix: SSAValue, costs: Costs) -> bool:

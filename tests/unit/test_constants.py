@@ -12,7 +12,7 @@ import pytest
 import jitdialects as jd
 import jitdialects.numpy as jnp
 from jitdialects.bytecode.builder import ProgramBuilder
-from jitdialects.bytecode.program import Program
+from jitdialects.bytecode.program import Constant, Program
 from jitdialects.runtime.constants import ALIGNMENT, laid_out, packed
 from jitdialects.runtime.dispatch import Kernel
 from jitdialects.runtime.policy import Policy
@@ -56,6 +56,22 @@ def times(weights: np.ndarray, operator: str = "multiply") -> Program:
 
 
 # ---- layout ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("shape", [(), (0, 3), (15,), (16,), (3, 7), (300, 5)])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "int64", "bool"])
+def test_constants_begin_at_lines(shape: tuple[int, ...], dtype: str) -> None:
+    value = (
+        (RNG.standard_normal((2, *shape[::-1])) * 9).astype(dtype)[1].T
+    )  # neither aligned nor in C order
+    made = Constant.of(value)
+    read = Constant.from_bytes(made.dtype, shape, made.to_bytes())
+    for constant in (made, read):
+        array = constant.value
+        assert array.dtype == value.dtype and array.shape == shape and (array == value).all()
+        assert array.flags.c_contiguous and not array.flags.writeable
+        assert array.nbytes < ALIGNMENT or array.ctypes.data % ALIGNMENT == 0
+        assert not np.shares_memory(array, value)
 
 
 @pytest.mark.parametrize("tile", [1, 4, 16])

@@ -226,3 +226,22 @@ func.func @do_not_copy_for_a_product_of_matrices(%w: tensor<32x32xf32>, %x: tens
 ^exit:
   func.return %v : tensor<32x32xf32>
 }
+
+// CHECK-LABEL: func.func @do_not_copy_constants
+// CHECK-NOT:     tssa.cast
+func.func @do_not_copy_constants(%x: tensor<32xf32>, %w: tensor<32x32xf32> {tssa.constant = 0 : i64}) -> tensor<32xf32> {
+  %zero = tssa.constant {value = dense<0> : tensor<i64>} : () -> tensor<i64>
+  cf.br ^head(%zero, %x : tensor<i64>, tensor<32xf32>)
+^head(%t: tensor<i64>, %v: tensor<32xf32>):
+  %end = tssa.constant {value = dense<100> : tensor<i64>} : () -> tensor<i64>
+  %one = tssa.constant {value = dense<1> : tensor<i64>} : () -> tensor<i64>
+  %less = tssa.less %t, %end : (tensor<i64>, tensor<i64>) -> tensor<i1>
+  %c = tensor.extract %less[] : tensor<i1>
+  cf.cond_br %c, ^body, ^exit
+^body:
+  %a = tssa.matmul %w, %v : (tensor<32x32xf32>, tensor<32xf32>) -> tensor<32xf32>
+  %u = tssa.add %t, %one : (tensor<i64>, tensor<i64>) -> tensor<i64>
+  cf.br ^head(%u, %a : tensor<i64>, tensor<32xf32>)
+^exit:
+  func.return %v : tensor<32xf32>
+}
