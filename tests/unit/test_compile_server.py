@@ -349,13 +349,14 @@ def test_memory_beyond_the_budget_is_an_error_and_another_server(
         "import runpy, sys\n"
         "sys.argv[0] = 'main'\n"
         f"main = runpy.run_path({str(MAIN)!r})['main']\n"
-        "extend = main.__globals__['_extend_path']\n"
+        "hello = main.__globals__['_hello']\n"
         "def patched(connection):\n"
-        "    extend(connection)\n"
+        "    folder = hello(connection)\n"
         "    from jitdialects.runtime import compiler\n"
         "    compiler.prepare = lambda level: None\n"
         "    compiler.compile_request = lambda data, accounted: bytes(len(data) << 20)[:3]\n"
-        "main.__globals__['_extend_path'] = patched\n"
+        "    return folder\n"
+        "main.__globals__['_hello'] = patched\n"
         "main()\n"
     )
     assert server(bytes(20)) == bytes(3)
