@@ -28,6 +28,8 @@ VECTOR = 32
 """Bytes of a vector register."""
 CLOSE = 3.0
 """What bytes and cycles may be wrong by, against each other."""
+WORTH = 0.05
+"""What must be at stake, of the time of all: less is not found in a measurement."""
 BALANCES = {True: 4.0, False: 0.25}
 """By what has been accepted or refused: the balance for which everything close would be judged the other way."""
 
@@ -142,6 +144,11 @@ class Price:
         """Whether there is something on either side."""
         return self.saved > 0 and self.computing > 0
 
+    @property
+    def at_stake(self) -> float:
+        """Cycles of the dearer side."""
+        return max(self.moving, self.computing)
+
     def is_close(self, balance: float) -> bool:
         """Whether estimates that are wrong by `CLOSE` would make it pay, or not pay, unlike now."""
         computing = self.computing * balance
@@ -164,20 +171,22 @@ class Judgement:
 
 
 def other_balance(
-    judgements: Sequence[Judgement], balance: float
+    judgements: Sequence[Judgement], balance: float, cycles: float
 ) -> tuple[float, Judgement] | None:
     """The balance for which most of what was close would be judged the other way, and the dearest of that; None where
-    nothing was."""
+    nothing was, or where little is at stake beside the `cycles` of all."""
     close = [each for each in judgements if each.price.is_close(balance)]
 
     def at_stake(accepted: bool) -> float:
-        return sum(each.price.moving for each in close if each.accepted is accepted)
+        return sum(each.price.at_stake for each in close if each.accepted is accepted)
 
     if not close:
         return None
     accepted = at_stake(True) >= at_stake(False)
+    if at_stake(accepted) < WORTH * cycles:
+        return None
     turned = (each for each in close if each.accepted is accepted)
-    return BALANCES[accepted], max(turned, key=lambda each: each.price.moving)
+    return BALANCES[accepted], max(turned, key=lambda each: each.price.at_stake)
 
 
 class ProfitJudge:
@@ -210,6 +219,16 @@ class ProfitJudge:
     def why_no_profit(self, left: Candidate, right: Candidate, both: Candidate) -> str | None:
         """Why two groups are to be preferred to one; None where one is faster."""
         return self.price(left, right, both).why_not(self.balance)
+
+    def cycles(self, group: Candidate) -> float:
+        """The time of a group: that of moving or of computing."""
+        traffic = self.traffic(group)
+        computing = self.costs.cycles_of(group.ops) + self.computed_again(group)
+        for op in group.products:
+            computing += self.costs.cycles_of([op]) * (
+                self.costs.count(shape_of(op.operands[0])[-1:]) - 1
+            )
+        return max(computing, self.costs.cycles_to_move(traffic, traffic))
 
     def traffic(self, group: Candidate) -> int:
         """Bytes that a group reads and writes: each input and result once, unless it goes over rows that no cache

@@ -278,7 +278,6 @@ def stage_text(facts: Facts, stage: str) -> str:
 def _collect(facts: Facts, name: str, done: ModulePass | None, module: ModuleOp) -> None:
     """Read from the module what is visible at this stage only."""
     from jitdialects.analysis.fusion_facts import count_operators
-    from jitdialects.analysis.roofline import other_balance
     from jitdialects.passes.judging_pass import JudgingPass
     from jitdialects.passes.loop_schedule import LoopSchedulePass
     from jitdialects.passes.tssa_fuse import TssaFusePass
@@ -295,8 +294,7 @@ def _collect(facts: Facts, name: str, done: ModulePass | None, module: ModuleOp)
         facts.remarks += done.remarks
         if isinstance(done, TssaFusePass):
             facts.operators, facts.operators_fused = count_operators(module)
-            other = other_balance(done.judgements, done.balance)
-            facts.alternative = 0.0 if other is None else other[0]
+            facts.alternative = next(iter(done.alternatives), 0.0)
             facts.weighed = bool(done.judgements)
     elif isinstance(done, LoopSchedulePass):
         facts.schedules = list(done.chosen)

@@ -33,7 +33,7 @@ from jitdialects.analysis.fusion_legality import Candidate, Kind, candidate_of, 
 from jitdialects.analysis.fusion_recompute import Recomputation
 from jitdialects.analysis.machine import Core
 from jitdialects.analysis.register_pressure import PressureJudge
-from jitdialects.analysis.roofline import Judgement, ProfitJudge, other_balance
+from jitdialects.analysis.roofline import WORTH, Judgement, ProfitJudge, other_balance
 from jitdialects.passes.fusion_groups import build_groups, copy_into_readers
 from jitdialects.passes.judging_pass import JudgingPass
 
@@ -146,6 +146,10 @@ class Fuser:
                     work |= group.readers
             work &= ~seen
 
+    def cycles(self) -> float:
+        """What all groups take, by the roofline."""
+        return sum(map(self.profit.cycles, self.groups))
+
     def judgements(self) -> Iterator[Judgement]:
         """What was weighed and stands."""
         for (left, right), judgement in self._weighed.items():
@@ -176,7 +180,12 @@ class TssaFusePass(JudgingPass):
 
     @cached_property
     def judgements(self) -> list[Judgement]:
-        """What was weighed, by all calls of this object."""
+        """What was weighed, by all calls of this object, in functions in which much is at stake."""
+        return []
+
+    @cached_property
+    def alternatives(self) -> list[float]:
+        """Per function in which much was judged by little, the balance that would have it otherwise."""
         return []
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
@@ -186,7 +195,7 @@ class TssaFusePass(JudgingPass):
 
     def rewrite(self, function: FuncOp, core: Core) -> Iterator[str]:
         typical = self.sizes(self.typical)
-        before = len(self.judgements)
+        new, blocks = list[Judgement](), list[Fuser]()
         for block in function.body.blocks:
             judges = PressureJudge(core), ProfitJudge(core, typical, self.balance)
             fuser = Fuser(block, *judges, self.merge)
@@ -194,14 +203,19 @@ class TssaFusePass(JudgingPass):
                 fuser.run()
                 choice = fuser.recomputation()
                 yield from choice.remarks()
-                self.judgements.extend(choice.judgements)
+                new += choice.judgements
                 if choice.copies:
                     copy_into_readers(fuser.graph, choice.copies)
                     fuser = Fuser(block, *judges, self.merge)
                     fuser.run()
-                self.judgements.extend(fuser.judgements())
+                new += fuser.judgements()
             yield from fuser.remarks()
+            blocks.append(fuser)
             build_groups(fuser.graph, list(fuser.groups))
-        other = other_balance(self.judgements[before:], self.balance)
+        cycles = sum(fuser.cycles() for fuser in blocks) if new else 0.0
+        if sum(each.price.at_stake for each in new) >= WORTH * cycles:
+            self.judgements.extend(new)
+        other = other_balance(new, self.balance, cycles)
         if other is not None:
+            self.alternatives.append(other[0])
             yield f"by little, and balance={other[0]:g} would have it otherwise: {other[1]}"

@@ -63,3 +63,18 @@ func.func @do_not_offer_what_computes_nothing_again(%x: !x, %y: !x) -> !x {
   %z = tssa.add %t, %y : (!x, !x) -> !x
   func.return %z : !x
 }
+
+// The product takes a thousand times what is at stake.
+// ONE-LABEL:     func.func @do_not_offer_what_is_little_beside_the_rest
+// ONE-COUNT-3:   tssa.group
+// ONE:           func.return
+!w = tensor<256x4096xf32>
+!v = tensor<4096x4096xf32>
+func.func @do_not_offer_what_is_little_beside_the_rest(
+    %x: !x, %y: !x, %a: !w, %b: !v) -> (!r, !r, !w) {
+  %t = tssa.divide %x, %y : (!x, !x) -> !x
+  %l = tssa.min %t {axes = array<i64: 1>} : (!x) -> !r
+  %h = tssa.max %t {axes = array<i64: 1>} : (!x) -> !r
+  %p = tssa.matmul %a, %b : (!w, !v) -> !w
+  func.return %l, %h, %p : !r, !r, !w
+}
