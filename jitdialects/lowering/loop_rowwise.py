@@ -92,7 +92,7 @@ class _RowBody(Body):
     def moved(self, op: Operation, indices: Indices) -> Indices:
         source, target = shape_of(op.operands[0]), shape_of(op.results[0])
         missing = len(target) - len(indices)
-        if op.name != "tssa.broadcast" or target != self.full or not missing or source == target:
+        if target != self.full or not missing or source == target:
             return super().moved(op, indices)
         # nothing is repeated along some of the reduced axes only: any index along them is the first one
         others = (self.at.index(0) for _ in range(missing))

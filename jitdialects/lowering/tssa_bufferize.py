@@ -136,7 +136,7 @@ def marked(function: FuncOp, name: str) -> dict[SSAValue, int]:
 
 def copy_what_cannot_be_viewed(function: FuncOp) -> None:
     """Insert groups that copy: in front of a reshape of elements that are not in C order, of a reduction
-    of several axes of such, of a product whose right operand has no contiguous rows (the vectors along them
+    of several axes of such or of what begins inside other memory, of a product whose right operand has no contiguous rows (the vectors along them
     are worth one pass over it), and of a view of a plain scalar."""
     strided, weak = marked(function, STRIDED), marked(function, WEAK)
     for block in function.body.blocks:
@@ -168,7 +168,7 @@ def operands_to_copy(
             any(use.index == 1 for use in uses)
             and layout.strides[-1] != 1
             or is_gone_over_as_one_axis(op, shape)
-            and not layout.is_contiguous(shape)
+            and layout != contiguous(shape)
         ):
             out.append(argument.index)
     return out

@@ -10,7 +10,7 @@ from differential.harness import Compiled, assert_same, by_oracle, for_all, prog
 from differential.test_fusion import groups_of
 
 import jitdialects as jd
-from jitdialects.bytecode.attributes import Attribute, Ints
+from jitdialects.bytecode.attributes import Attribute, IndexSpec, Ints, Slice
 from jitdialects.bytecode.builder import FunctionBuilder
 from jitdialects.bytecode.signature import parse
 from jitdialects.runtime.identity import feature_level
@@ -109,6 +109,32 @@ def test_a_kept_shape_that_fits_at_two_places() -> None:
         x, y = floats(n, n, 6), floats(n, 6)
         for_all([[x, y]], f"f32[{n},{n},6], f32[{n},6]", body)
         for_all([[floats(n, n, 2, 3), floats(n, 2, 3)]], f"f32[{n},{n},2,3], f32[{n},2,3]", body)
+
+
+@pytest.mark.parametrize("axis", [Ints((0, 1)), Ints((1, 2))], ids=str)
+def test_axes_of_what_begins_inside_an_array(axis: Attribute) -> None:
+    """In C order, but not from the first element on."""
+
+    def body(main: FunctionBuilder) -> None:
+        part = main.apply("getitem", main.parameters[0], index=IndexSpec((Slice(1),)))
+        main.returns(main.apply("sum", main.apply("abs", part), axis=axis))
+
+    def alone(main: FunctionBuilder) -> None:
+        part = main.apply("getitem", main.parameters[0], index=IndexSpec((Slice(1),)))
+        main.returns(main.apply("sum", part, axis=axis))
+
+    for each in (body, alone):
+        for_all([[floats(3, 5, 6)]], "f32[a,b,c]", each)
+
+
+def test_one_number_that_is_summed_again() -> None:
+    """A mean with axes of size 1: what is reduced is a reshape of a number of the same group."""
+
+    def body(main: FunctionBuilder) -> None:
+        mean = main.apply("mean", main.parameters[0], axis=Ints((0, 1)), keepdims=True)
+        main.returns(main.apply("sum", main.apply("negative", mean), axis=Ints((0, 1))), mean)
+
+    for_all([[floats(5, 7)], [floats(1, 1)]], "f32[n,m]", body)
 
 
 def test_batch_norm_is_three_loops_over_its_input() -> None:
