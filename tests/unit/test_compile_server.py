@@ -4,6 +4,7 @@ import contextlib
 import gc
 import math
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -157,6 +158,22 @@ def test_packages_that_only_hooks_of_site_find_are_found(
     path = [p for p in sys.path if not (Path(p) / "xdsl").exists()]
     monkeypatch.setattr(sys, "path", path)
     assert CompileReply.decode(server(request())).error is None
+
+
+def test_a_package_that_was_found_in_the_current_folder_is_the_servers_too(tmp_path: Path) -> None:
+    """Another one may be installed, and would be another version."""
+    package = MAIN.parents[1]
+    shutil.copytree(package, tmp_path / package.name)
+    with (tmp_path / package.name / "runtime" / "compiler.py").open("a") as file:
+        file.write("\ndef compile_request(*_: object) -> bytes:\n    return __file__.encode()\n")
+    script = (
+        "from jitdialects.runtime.compile_server import CompileServer as Server\n"
+        "server = Server(); print(server(b'').decode()); server.close()\n"
+    )
+    environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
+    command = [sys.executable, "-c", script]
+    ended = subprocess.run(command, check=True, cwd=tmp_path, env=environment, capture_output=True)
+    assert ended.stdout.decode().startswith(str(tmp_path))
 
 
 def test_the_caller_imports_no_compiler() -> None:
