@@ -134,6 +134,9 @@ def is_fresh(root: SSAValue) -> bool:
 def may_alias(left: SSAValue, right: SSAValue) -> bool:
     """False only if no element of one memref is an element of the other."""
     a, b = root_of(left), root_of(right)
+    for root, other in ((a, b), (b, a)):
+        if a is not b and isinstance(root, OpResult) and root.op.name == "arith.select":
+            return any(may_alias(choice, other) for choice in root.op.operands[1:])
     if a is b:
         return True
     source, other = _source(a), _source(b)

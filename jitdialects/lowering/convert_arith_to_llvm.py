@@ -24,7 +24,7 @@ from xdsl.dialects.builtin import (
     ModuleOp,
     i32,
 )
-from xdsl.ir import Attribute, Operation
+from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import PassFailedException
 from xdsl.utils.type import get_element_type_or_self
@@ -34,7 +34,10 @@ from jitdialects.dialects.upstream_types import boolean_like
 from jitdialects.lowering.llvm_conversion import (
     Conversion,
     Converter,
+    Descriptor,
+    Size,
     Table,
+    as_memref,
     convert_module,
     llvm_type,
 )
@@ -87,6 +90,36 @@ def _compare_floats(op: Operation, c: Conversion) -> None:
     c.replace(op, c.emit(upstream_llvm.FCmpOp, (lhs, rhs), result, properties))
 
 
+def _select(op: Operation, c: Conversion) -> None:
+    """Of two memrefs, each part of the descriptor that differs."""
+    if as_memref(op.results[0].type) is None:
+        one_to_one(upstream_llvm.SelectOp, STRICT)(op, c)
+        return
+    condition, *choices = op.operands
+    left, right = map(c.descriptor, choices)
+
+    def pointer(a: SSAValue, b: SSAValue) -> SSAValue:
+        operands = (c.value(condition), a, b)
+        return a if a is b else c.emit(upstream_llvm.SelectOp, operands, a.type, STRICT)
+
+    def part(a: Size, b: Size) -> Size:
+        return a if a == b else pointer(c.sized(a), c.sized(b))
+
+    def parts(a: Sequence[Size], b: Sequence[Size]) -> tuple[Size, ...]:
+        return tuple(map(part, a, b))
+
+    c.replace_memref(
+        op,
+        Descriptor(
+            pointer(left.allocated, right.allocated),
+            pointer(left.aligned, right.aligned),
+            part(left.offset, right.offset),
+            parts(left.sizes, right.sizes),
+            parts(left.strides, right.strides),
+        ),
+    )
+
+
 def _bits(type: Attribute) -> int:
     """Bits of the element of a scalar or vector; 64 for index."""
     element = get_element_type_or_self(type)
@@ -115,7 +148,7 @@ TABLE: Table = {
     "arith.constant": _constant,
     "arith.cmpi": _compare_integers,
     "arith.cmpf": _compare_floats,
-    "arith.select": one_to_one(upstream_llvm.SelectOp, STRICT),
+    "arith.select": _select,
     "arith.index_cast": _index_cast(llvm.SExtOp),
     "arith.index_castui": _index_cast(llvm.ZExtOp),
     "arith.addi": one_to_one(llvm.AddOp, _WRAPS),

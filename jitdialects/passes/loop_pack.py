@@ -11,8 +11,14 @@
 The rows of a tile lie a whole matrix row apart; with a power of two between them they share few cache sets, so
 every pass over the tile would come from far away. Packed, they are neighbours, tile after tile. It works on the
 `scf.for` whose schedule says `pack`. The loop over the tiles may be missing: then its iterations are the tiles.
-Rows are those that an inner loop goes through, if its bounds are known outside, or all of them; their number must
-have a static bound. Never packs what the loop writes or reads once, nor more than fits on a stack.
+Rows are those that an inner loop goes through, if its bounds are known outside, or all of them. What only the run
+tells, the run decides: whether another loop, that of the rows of the left operand, goes over the panel more than
+once, and whether as many rows as the matrix turns out to have fit in. The loops inside read through strides then,
+
+    %from = arith.select %pays, %panel, %matrix : memref<4x784x16xf32, strided<[?, ?, 1], offset: ?>>
+
+and where it does not pay no row is copied. Never packs what the loop writes or reads once, more than fits on a
+stack, nor a tile that lacks columns where rows are not counted before: few of many, or rows that are neighbours.
 """
 
 from __future__ import annotations
@@ -21,11 +27,14 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects import memref, scf
+from xdsl.dialects import arith, memref, scf
 from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
     FixedBitwidthType,
     IntegerAttr,
+    MemRefType,
     ModuleOp,
+    StridedLayoutAttr,
     StringAttr,
     i64,
 )
@@ -48,6 +57,7 @@ from jitdialects.analysis.memory import (
 from jitdialects.dialects.interned import INDEX
 from jitdialects.dialects.loop import KIND, PARALLEL
 from jitdialects.dialects.schedules import Schedule
+from jitdialects.dialects.upstream import SelectOp
 from jitdialects.passes.index_math import Index, IndexMath, before
 from jitdialects.passes.loop_rewrite import (
     defined_outside,
@@ -60,6 +70,8 @@ from jitdialects.passes.loop_rewrite import (
 
 MAX_PANEL_BYTES = 1024 * 1024
 """A share of a common third-level cache. Tiles come as streams, so that the second level need not hold all."""
+UNKNOWN_PANEL_BYTES = 512 * 1024
+"""For a panel whose rows are counted when the code runs: the longest that is packed."""
 MAX_STACK_BYTES = 2 * 1024 * 1024
 """All panels of a function: they live on the stack of whatever thread calls it."""
 ALIGNMENT = 64
@@ -69,7 +81,8 @@ ALIGNMENT = 64
 class Panel:
     """What one iteration of a loop reads of `matrix`: tiles of neighbouring columns.
 
-    Rows from `first` to below `last`, at most `rows`; None: all of the matrix.
+    Rows from `first` to below `last`, at most `rows`; None: all of the matrix, which may be more than `rows` where
+    its number of rows is not static.
     """
 
     matrix: SSAValue
@@ -78,6 +91,11 @@ class Panel:
     rows: int
     columns: int
     tiles: int
+
+    @property
+    def may_be_longer(self) -> bool:
+        """The matrix may have rows for which there is no room."""
+        return self.first is None and memref_type(self.matrix).get_shape()[0] == DYNAMIC_INDEX
 
 
 @dataclass(frozen=True)
@@ -109,14 +127,30 @@ def tile_of(access: Access, loop: scf.ForOp) -> Tile | None:
     return Tile(tiles, columns)
 
 
-def rows_of(access: Access, loop: scf.ForOp) -> tuple[SSAValue | None, SSAValue | None, int]:
-    """The rows that `access` reads in an iteration of `loop`, and how many these are at most; see `Panel`."""
+def is_whole(tile: Tile) -> bool:
+    """It has all of its columns."""
+    return constant_extent(tile.columns.lb, tile.columns.ub) == constant_of(tile.loop.step)
+
+
+def rows_of(
+    access: Access, loop: scf.ForOp, row_bytes: int
+) -> tuple[SSAValue | None, SSAValue | None, int]:
+    """The rows that `access` reads in an iteration of `loop`, and for how many there is room; see `Panel`."""
     rows = loop_of(access.indices[0])
     if rows is not None and constant_of(rows.step) == 1:
         most = extent_at_most(rows.lb, rows.ub)
         if most is not None and all(defined_outside(bound, loop) for bound in rows.operands[:2]):
             return rows.lb, rows.ub, most
-    return None, None, memref_type(access.base).get_shape()[0]
+    rows_known = memref_type(access.base).get_shape()[0]
+    if rows_known == DYNAMIC_INDEX:
+        return None, None, UNKNOWN_PANEL_BYTES // row_bytes
+    return None, None, rows_known
+
+
+def element_bytes(matrix: SSAValue) -> int:
+    """Of one element in memory."""
+    element: Attribute = memref_type(matrix).get_element_type()
+    return max(1, element.bitwidth // 8) if isinstance(element, FixedBitwidthType) else 8
 
 
 # ---- legality ----------------------------------------------------------------------------------
@@ -141,8 +175,11 @@ def panel_of(access: Access, loop: scf.ForOp) -> Panel | None:
         reach = extent_at_most(tile.loop.lb, tile.loop.ub)
         if reach is None or reach > step:
             return None
-    first, last, rows = rows_of(access, loop)
-    return Panel(access.base, first, last, rows, width, step // width) if rows > 0 else None
+    first, last, rows = rows_of(access, loop, step * element_bytes(access.base))
+    panel = Panel(access.base, first, last, rows, width, step // width)
+    if rows < 1 or (panel.may_be_longer and not is_whole(tile)):
+        return None
+    return panel
 
 
 def is_packing_legal(access: Access, loop: scf.ForOp, body: Body) -> bool:
@@ -165,9 +202,7 @@ def fits_on_the_stack(panels: Iterable[Panel], taken: int) -> bool:
 
 def panel_bytes(panel: Panel) -> int:
     """What a copy takes."""
-    element: Attribute = memref_type(panel.matrix).get_element_type()
-    width = element.bitwidth if isinstance(element, FixedBitwidthType) else 64
-    return panel.rows * panel.columns * panel.tiles * max(8, width) // 8
+    return panel.rows * panel.columns * panel.tiles * element_bytes(panel.matrix)
 
 
 def is_packing_profitable(access: Access, loop: scf.ForOp, panel: Panel) -> bool:
@@ -177,15 +212,36 @@ def is_packing_profitable(access: Access, loop: scf.ForOp, panel: Panel) -> bool
 
 def is_read_again(access: Access, loop: scf.ForOp) -> bool:
     """A parallel loop inside `loop`, that of the rows, takes more iterations than it jams: the panel serves all."""
+    return any(trips is None or trips > once(other) for other, trips in others(access, loop))
+
+
+def others(access: Access, loop: scf.ForOp) -> Iterator[tuple[scf.ForOp, int | None]]:
+    """Parallel loops inside `loop` that read the same with `access` in each iteration, and how many there are."""
     around, tile = access.op.parent_op(), tile_of(access, loop)
     places = {loop_of(index) for index in access.indices} | {tile.loop if tile else loop}
     while isinstance(around, scf.ForOp) and around is not loop:
-        trips, jam = constant_trip_count(around), schedule_of(around).jam
-        others = is_parallel(around) and around not in places
-        if others and (trips is None or trips > (jam[0] if jam else 1)):
-            return True
+        if is_parallel(around) and around not in places:
+            yield around, constant_trip_count(around)
         around = around.parent_op()
-    return False
+
+
+def once(loop: scf.ForOp) -> int:
+    """Iterations that read side by side."""
+    jam = schedule_of(loop).jam
+    return jam[0] if jam else 1
+
+
+def many_iterations(access: Access, loop: scf.ForOp, math: IndexMath) -> SSAValue | None:
+    """Whether `is_read_again` turns out to be true, where that is known when `loop` starts; None if it is true."""
+    found = list(others(access, loop))
+    if any(trips is not None and trips > once(other) for other, trips in found):
+        return None
+    unknown = [other for other, trips in found if trips is None]
+    if len(unknown) != 1 or not all(defined_outside(b, loop) for b in unknown[0].operands[:3]):
+        return None
+    (other,) = unknown
+    step, extent = constant_of(other.step), math.sub(math.number(other.ub), math.number(other.lb))
+    return None if step is None else math.less(step * once(other), extent)
 
 
 # ---- the rewrite -------------------------------------------------------------------------------
@@ -219,9 +275,9 @@ def parallel_loop(
     return loop, IndexMath(block.add_op)
 
 
-def pack(panel: Panel, loop: scf.ForOp, whole: bool) -> SSAValue:
-    """Emit the copy at the start of `loop`; returns the packed memory. Each tile has all of its columns if
-    they are `whole`, else the last may lack some."""
+def pack(panel: Panel, loop: scf.ForOp, whole: bool, access: Access) -> SSAValue:
+    """Emit the copy at the start of `loop`; returns where `access` finds the panel. Each tile has all of its columns
+    if they are `whole`, else the last may lack some."""
     math = at_start(loop)
     element: Attribute = memref_type(panel.matrix).get_element_type()
     shape = (panel.tiles, panel.rows, panel.columns)
@@ -235,8 +291,17 @@ def pack(panel: Panel, loop: scf.ForOp, whole: bool) -> SSAValue:
     count: Index = panel.rows
     if panel.first is not None and panel.last is not None:
         count = math.sub(math.number(panel.last), math.number(panel.first))
+    pays = many_iterations(access, loop, math) if whole else None
+    if panel.may_be_longer:
+        count = math.insert(memref.DimOp(panel.matrix, math.value(0)))
+        fits = math.less(count, panel.rows + 1)
+        pays = fits if pays is None else math.insert(arith.AndIOp(pays, fits))
+    copied = count
+    if pays is not None:
+        operands = (pays, math.value(count), math.value(0))
+        copied = math.insert(SelectOp.create(operands=operands, result_types=(INDEX,)))
     one, zero = math.value(1), math.value(0)
-    rows, in_rows = parallel_loop(zero, math.value(count), one, Schedule())
+    rows, in_rows = parallel_loop(zero, math.value(copied), one, Schedule())
     once = Schedule(unroll=panel.tiles if panel.tiles > 1 else 0)
     tiles, in_tiles = parallel_loop(start, math.value(end), math.value(width), once)
     row, tile = rows.body.block.args[0], tiles.body.block.args[0]
@@ -254,7 +319,43 @@ def pack(panel: Panel, loop: scf.ForOp, whole: bool) -> SSAValue:
         emit.put(each)
         emit.put(scf.YieldOp())
     math.put(rows)
-    return packed
+    if pays is None:
+        return packed
+    shape = math.divui(math.sub(end, start), width), count
+    return either(pays, packed, panel, start, shape, math)
+
+
+def either(
+    pays: SSAValue,
+    packed: SSAValue,
+    panel: Panel,
+    start: SSAValue,
+    shape: tuple[Index, Index],
+    math: IndexMath,
+) -> SSAValue:
+    """The `packed` memory if it `pays`, else the matrix itself, both as so many tiles of so many rows (`shape`) from
+    column `start` on."""
+    element: Attribute = memref_type(packed).get_element_type()
+    strided = MemRefType(
+        element,
+        (DYNAMIC_INDEX, DYNAMIC_INDEX, panel.columns),
+        StridedLayoutAttr((None, None, 1), None),
+    )
+    row: Index = memref_type(panel.matrix).get_shape()[1]
+    if row == DYNAMIC_INDEX:
+        row = math.insert(memref.DimOp(panel.matrix, math.value(1)))
+    offset: Index = start
+    if panel.first is not None:
+        offset = math.add(math.mul(math.number(panel.first), row), start)
+    matrix = memref.ReinterpretCastOp.from_dynamic(
+        panel.matrix,
+        [math.value(offset)],
+        [*map(math.value, shape), panel.columns],
+        [math.value(panel.columns), math.value(row), 1],
+        strided,
+    )
+    tiles = (math.insert(memref.CastOp.get(packed, strided)), math.insert(matrix))
+    return math.insert(SelectOp.create(operands=(pays, *tiles), result_types=(strided,)))
 
 
 class Places:
@@ -305,12 +406,9 @@ class LoopPackPass(ModulePass):
             return 0
         place, start = Places(), loop.body.block.args[0]
         tiles = {access.op: tile_of(access, loop) for access, _ in found}
-        whole = all(
-            tile is not None
-            and constant_extent(tile.columns.lb, tile.columns.ub) == constant_of(tile.loop.step)
-            for tile in tiles.values()
-        )
-        packed = {panel: pack(panel, loop, whole) for panel in panels}
+        whole = all(tile is not None and is_whole(tile) for tile in tiles.values())
+        by_panel = {panel: access for access, panel in found}
+        packed = {panel: pack(panel, loop, whole, by_panel[panel]) for panel in panels}
         for access, panel in found:
             tile = tiles[access.op]
             assert tile is not None

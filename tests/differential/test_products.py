@@ -14,6 +14,7 @@ from differential.harness import Compiled, assert_same, by_oracle, program
 
 from jitdialects.bytecode.builder import FunctionBuilder
 from jitdialects.bytecode.signature import parse
+from jitdialects.passes.loop_pack import UNKNOWN_PANEL_BYTES
 
 DEPTH, COLUMNS = 530, 150
 """Two blocks along k; several panels, the last of fewer tiles, and a ragged tile."""
@@ -72,9 +73,20 @@ def test_static_sizes(m: int, k: int, n: int, constant: bool) -> None:
 def test_all_sizes_symbolic() -> None:
     made, _, _ = product("f32", 1, 1, constant=False)
     compiled = Compiled(made, parse("main(f32[m,k], f32[k,n])"))
-    for m, k, n in ((1, 1, 1), (7, 0, 5), (9, 515, 77), (3, 4, 16), (13, 2, 200)):
+    for m, k, n in ((1, 1, 1), (7, 0, 5), (9, 515, 77), (3, 4, 16), (13, 2, 200), (9, 0, 40)):
         x, w = numbers("f32", m, k), numbers("f32", k, n)
         assert_same(compiled.run([x, w]), [oracle.matmul(x, w)], f"{m}, {k}, {n}")
+
+
+def test_panels_as_long_as_there_is_room_for() -> None:
+    """More than the copy of a panel holds is read where it is: the same rows, as part of longer ones."""
+    made, _, _ = product("f32", 1, 1, constant=False)
+    compiled = Compiled(made, parse("main(f32[m,k], f32[k,n])"), "x86-64-v4")
+    m, n, depth = 9, 70, UNKNOWN_PANEL_BYTES // (64 * 4)
+    for k in (depth, depth + 1, 2 * depth + 5):
+        x, w = numbers("f32", m, k), numbers("f32", k, n)
+        one = [compiled.run([x[i : i + 1], w])[0] for i in range(m)]  # never copied
+        assert_same(compiled.run([x, w]), [np.concatenate(one)], f"{k} rows")
 
 
 def test_a_residual_in_place() -> None:

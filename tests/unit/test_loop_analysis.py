@@ -147,6 +147,7 @@ MEMORY = """
 %v16 = "memref.view"(%arena, %c16) : (memref<?xi8>, index) -> memref<4xf32>
 %w16 = "memref.view"(%arena, %c16) : (memref<?xi8>, index) -> memref<2xf32>
 %either = arith.select %b, %x, %y : memref<?xf32>
+%mine = arith.select %b, %x, %pc : memref<?xf32>
 """
 MEMORY_ARGUMENTS = "%x: memref<?xf32>, %y: memref<?xf32>, %arena: memref<?xi8>, %b: i1"
 ALIAS = [
@@ -162,7 +163,12 @@ ALIAS = [
     ("v0", "x", True, False),
     ("v0", "p", False, False),
     ("either", "x", True, True),
-    ("either", "p", True, True),
+    ("either", "p", False, False),
+    ("either", "v0", True, False),
+    ("mine", "p", True, True),
+    ("mine", "q", False, False),
+    ("mine", "y", True, False),
+    ("mine", "either", True, True),
 ]
 
 
