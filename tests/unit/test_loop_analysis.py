@@ -370,6 +370,7 @@ def facts(**changes: object) -> NestFacts:
         "written_bytes": None,
         "row": None,
         "sweeps": 0,
+        "partial": False,
     }
     return NestFacts(**(given | changes))
 
@@ -389,7 +390,7 @@ def test_schedules() -> None:
     assert not chosen(facts(contiguous=False))
     assert not chosen(facts(kinds=(REDUCTION,)))
     assert not chosen(facts(kinds=(REDUCTION,), operations=5))
-    dots = facts(encloses_loops=True, accumulators="arrays")
+    dots = facts(encloses_loops=True, accumulators="arrays", contiguous=False)
     assert chosen(dots) == Schedule(tile=(3,), jam=(3,))
     rows = facts(encloses_loops=True, accumulators="scalars", contiguous=False)
     assert chosen(rows) == Schedule(jam=(4,))
