@@ -83,8 +83,8 @@ def live_ins(region: Region) -> tuple[Uses, Uses]:
 
 
 def _alignment(type: Attribute) -> int:
-    """That of one element: vectors in the environment lie where they come to lie."""
-    if isinstance(type, llvm.LLVMPointerType):
+    """That of one element: vectors in the environment lie where they come to lie. A struct is a descriptor."""
+    if isinstance(type, llvm.LLVMPointerType | llvm.LLVMStructType):
         return 8
     vector = as_vector(type)
     return byte_width(type if vector is None else vector.element_type)
