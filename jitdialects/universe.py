@@ -56,6 +56,7 @@ _PASSES: dict[str, str] = {
     "loop-schedule": "passes.loop_schedule:LoopSchedulePass",
     "loop-stream": "passes.loop_stream:LoopStreamPass",
     "loop-distribute": "passes.loop_distribute:LoopDistributePass",
+    "loop-divide-by-invariant": "passes.loop_divide_by_invariant:LoopDivideByInvariantPass",
     "loop-tile": "passes.loop_tile:LoopTilePass",
     "loop-unroll": "passes.loop_unroll:LoopUnrollPass",
     "loop-unroll-and-jam": "passes.loop_unroll_and_jam:LoopUnrollAndJamPass",

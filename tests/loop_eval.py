@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import ctypes
 import ctypes.util
+import functools
 import math
+import operator
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
@@ -406,6 +408,11 @@ def _numbers(op: Operation, name: str) -> list[int]:
     return [int(number) for number in op.properties[name].get_values()]
 
 
+def _reduced(op: Operation, lanes: Sequence[Value]) -> Value:
+    assert "<or>" in str(op.properties["kind"]), "only <or> is interpreted"
+    return functools.reduce(operator.or_, lanes)
+
+
 _MEMORY: Mapping[str, Callable[[Operation, Sequence[Value]], Sequence[Value]]] = {
     "memref.alloca": _alloc,
     "memref.alloc": _alloc,
@@ -421,6 +428,7 @@ _MEMORY: Mapping[str, Callable[[Operation, Sequence[Value]], Sequence[Value]]] =
     "vector.maskedload": _masked_load,
     "vector.maskedstore": _masked_store,
     "vector.create_mask": _mask,
+    "vector.reduction": lambda op, operands: [_reduced(op, operands[0])],
     "vector.extract": lambda op, operands: [operands[0][_numbers(op, "static_position")[0]]],
     "vector.shuffle": lambda op, operands: [
         [[*operands[0], *operands[1]][lane] for lane in _numbers(op, "mask")]

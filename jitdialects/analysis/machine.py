@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 
@@ -41,6 +42,10 @@ class Core:
     addresses         general registers that are left for the buffers of a loop
     decoded           micro-operations of a body that the front end keeps decoded
     bandwidth         (bytes that a level of the memory holds, bytes per cycle from and to it); the last one holds all
+    divide            cycles that the divider takes for a register, by the bytes of an element
+    issue             operations on vectors that begin in a cycle
+    test              of these it takes to ask whether lanes are tiny, zero or NaN, and to branch if any is: less
+                      with registers for masks
     mispredicted      cycles that a branch taken the wrong way costs
     """
 
@@ -48,15 +53,18 @@ class Core:
     addresses: int
     decoded: int
     bandwidth: tuple[tuple[float, float], ...]
+    divide: Mapping[int, float]
+    issue: int
+    test: int
     mispredicted: float = 18
 
 
 _BANDWIDTH = ((32 << 10, 48.0), (512 << 10, 24.0), (16 << 20, 10.0), (float("inf"), 4.0))
 CORES = {
-    "x86-64-v1": Core(16, 12, 1024, _BANDWIDTH),
-    "x86-64-v2": Core(16, 12, 1024, _BANDWIDTH),
-    "x86-64-v3": Core(16, 12, 1536, _BANDWIDTH),
-    "x86-64-v4": Core(32, 12, 2048, _BANDWIDTH),
+    "x86-64-v1": Core(16, 12, 1024, _BANDWIDTH, {4: 4, 8: 4}, 3, 7),
+    "x86-64-v2": Core(16, 12, 1024, _BANDWIDTH, {4: 4, 8: 4}, 3, 7),
+    "x86-64-v3": Core(16, 12, 1536, _BANDWIDTH, {4: 5, 8: 8}, 3, 8),
+    "x86-64-v4": Core(32, 12, 2048, _BANDWIDTH, {4: 10, 8: 16}, 2, 5),
 }
 
 STEPS = {

@@ -50,6 +50,7 @@ _SILENT = (
         "memref.prefetch",
         "vector.create_mask",
         "vector.extract",
+        "vector.reduction",
         "vector.shuffle",
     }
 )

@@ -35,7 +35,7 @@ class NestFacts:
     `written_bytes`: of the largest memory that was not allocated here, None if not static; `row`: elements of the last
     axis of what it reads, likewise. `sweeps`: reductions side by side, where accumulators are arrays. `streams`: accesses to memory that was not allocated here. `functions`: operations that become
     tens of others. `partial`: what an iteration computes goes to memory of the function itself, to be joined behind the
-    nest.
+    nest. `divisions`: of floats, for which a loop waits whatever else is in it.
     """
 
     kinds: tuple[str, ...]
@@ -57,6 +57,7 @@ class NestFacts:
     row: int | None
     sweeps: int
     partial: bool
+    divisions: int = 0
 
 
 def facts_of(nest: NestOp) -> NestFacts:
@@ -91,6 +92,7 @@ def facts_of(nest: NestOp) -> NestFacts:
         element_bytes=max((_bytes(access.value_type) for access in body.accesses), default=4),
         operations=len(body.accesses) + len(body.others) + len(body.loops),
         functions=sum(map(_is_function, body.others)),
+        divisions=sum(op.name == "arith.divf" for op in body.others),
     )
 
 

@@ -41,7 +41,8 @@ def elementwise_schedule(facts: NestFacts, level: Level) -> Schedule:
         return Schedule(vector=next_power_of_two(most))
     threads = CHUNK if may_have_points(facts, 2 * CHUNK) else 0
     long = extent is None or extent >= width * SMALL_BODY_UNROLL
-    small = facts.operations <= SMALL_BODY and long and registers == 1
+    cheap = facts.operations <= SMALL_BODY and facts.divisions == 0
+    small = cheap and long and registers == 1
     stream = registers == 1 and may_be_worth_streaming(facts, width)
     return Schedule(
         vector=width,

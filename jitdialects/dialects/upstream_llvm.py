@@ -338,6 +338,20 @@ class AbsOp(_IntUnaryFlaggedIntrinsic):
 
 
 @irdl_op_definition
+class ReduceOrOp(IRDLOperation):
+    """All lanes, or-ed. MLIR has no textual form of its own for it: it prints generically."""
+
+    name = "llvm.intr.vector.reduce.or"
+
+    T: ClassVar = VarConstraint("T", SignlessIntegerConstraint)
+
+    value = operand_def(VectorType.constr(T))
+    res = result_def(T)
+
+    traits = traits_def(Pure())
+
+
+@irdl_op_definition
 class FenceOp(IRDLOperation):
     """`llvm.fence seq_cst`: what this thread stored before is seen before what it stores after, stores past
     the cache included. The other orderings have no use here."""
@@ -386,6 +400,7 @@ LLVM_OPERATIONS: tuple[type[Operation], ...] = (
     MaximumOp,
     MinimumOp,
     PrefetchOp,
+    ReduceOrOp,
     RoundEvenOp,
     SMaxOp,
     SMinOp,

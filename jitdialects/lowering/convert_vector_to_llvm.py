@@ -34,6 +34,7 @@ from xdsl.dialects.builtin import (
     i32,
     i64,
 )
+from xdsl.dialects.vector import CombiningKindAttr
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import PassFailedException
@@ -230,6 +231,16 @@ def _shuffle(op: Operation, c: Conversion) -> None:
     c.replace(op, c.emit(llvm.ShuffleVectorOp, operands, llvm_type(op.results[0].type), mask))
 
 
+def _reduction(op: Operation, c: Conversion) -> None:
+    kind = op.properties["kind"]
+    if not isinstance(kind, CombiningKindAttr) or kind.data != "or" or len(op.operands) != 1:
+        raise PassFailedException(
+            "convert-vector-to-llvm: of vector.reduction it knows <or> of a vector alone"
+        )
+    operands = (c.value(op.operands[0]),)
+    c.replace(op, c.emit(upstream_llvm.ReduceOrOp, operands, llvm_type(op.results[0].type)))
+
+
 TABLE: Table = {
     "vector.load": _load,
     "vector.store": _store,
@@ -240,6 +251,7 @@ TABLE: Table = {
     "vector.extract": _extract,
     "vector.insert": _insert,
     "vector.shuffle": _shuffle,
+    "vector.reduction": _reduction,
     "vector.fma": one_to_one(llvm.FMAOp, STRICT),
     "vector.bitcast": one_to_one(llvm.BitcastOp),
 }

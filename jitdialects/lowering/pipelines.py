@@ -73,6 +73,7 @@ def loop_passes(features: str, schedule: str = "") -> tuple[ModulePass, ...]:
     from jitdialects.lowering.convert_loop_to_scf import ConvertLoopToScfPass
     from jitdialects.lowering.convert_tssa_to_loop import ConvertTssaToLoopPass
     from jitdialects.passes.loop_distribute import LoopDistributePass
+    from jitdialects.passes.loop_divide_by_invariant import LoopDivideByInvariantPass
     from jitdialects.passes.loop_hoist_accumulators import LoopHoistAccumulatorsPass
     from jitdialects.passes.loop_interchange import LoopInterchangePass
     from jitdialects.passes.loop_pack import LoopPackPass
@@ -101,6 +102,7 @@ def loop_passes(features: str, schedule: str = "") -> tuple[ModulePass, ...]:
         LoopUnrollPass(),
         LoopUnrollAndJamPass(),
         LoopParallelizePass(),
+        LoopDivideByInvariantPass(features=features),
         LoopStreamPass(),
         LoopPrefetchPass(),  # last: the copy of a loop whose results stay in the cache needs none
     )

@@ -6,7 +6,7 @@
 | --- | --- |
 | innermost axis parallel, elements next to each other | vectors of the level's width (halved for 8-byte elements); a static extent up to 32: one vector without a loop; a short one: one masked vector |
 | the same, functions like exp in the body | vectors of several registers from v3 on: four, two of 8-byte elements. Their chains are kept side by side (`loop.interleave` on a module that has nothing else) |
-| the same, a body of a few operations without functions | also unrolled |
+| the same, a body of a few operations without functions and divisions | also unrolled |
 | the same, two chunks of 16384 elements or more | chunks on several threads |
 | the same, a result of 4 MiB or more (and cheap, if the size is not static) | stored past the cache, what it reads announced 16 KiB ahead; not vectors of several registers |
 | parallel axes around reductions with scalar accumulators (a matmul) | columns tiled to a register tile, rows jammed: 8 rows x 2 vectors (v4), 6 x 2 (v3), 2 x 1 (below: no FMA), and 4 x 2 for what such tiles leave over; one row: 8 vectors. Tiles of columns go outside, so that a panel of the right operand is used by all rows; four tiles at a time, packed where there are more rows than one tile has |

@@ -123,6 +123,7 @@ PROGRAMS = {
     "matmul": (_program(2, lambda f: f.apply("matmul", *f.parameters)), "main(f32[m,9], f32[9,n])"),
     "weights": (_program(1, _weights), "main(f32[n,8])"),
     "sum": (_program(1, lambda f: f.apply("sum", *f.parameters)), "main(f32[n])"),
+    "share": (_program(2, lambda f: f.apply("divide", *f.parameters)), "main(f32[n], f32[])"),
     "columns": (_program(1, lambda f: f.apply("max", *f.parameters, axis=0)), "main(f32[m,n])"),
 }
 
@@ -193,6 +194,7 @@ def test_every_pass_is_in_the_list_or_made_of_its_tables() -> None:
 NEEDED_BY = {
     "loop-stream": "square",
     "loop-prefetch": "square",
+    "loop-divide-by-invariant": "share",
     "loop-unroll": "square",
     "tssa-align": "steps",
     "tssa-hoist": "loop",

@@ -382,6 +382,12 @@ def _flagged(name: str, flag: str) -> _Form:
     return form
 
 
+def _reduce_or(op: Operation, w: _Writer) -> str:
+    (vector,) = op.operands
+    name = f"llvm.vector.reduce.or.{w.suffix(vector.type)}"
+    return w.intrinsic(name, op.results[0].type, (vector,))
+
+
 def _integer(op: Operation, name: str) -> int:
     value = op.properties[name]
     assert isinstance(value, IntegerAttr)
@@ -522,6 +528,7 @@ _FORMS: dict[str, _Form] = {
     "llvm.intr.abs": _flagged("abs", "is_int_min_poison"),
     "llvm.intr.masked.load": _masked_load,
     "llvm.intr.masked.store": _masked_store,
+    "llvm.intr.vector.reduce.or": _reduce_or,
     "llvm.fneg": _unary("fneg"),
     "llvm.icmp": _compare("icmp", ALL_ICMP_FLAGS),
     "llvm.fcmp": _compare("fcmp", ALL_FCMP_FLAGS),

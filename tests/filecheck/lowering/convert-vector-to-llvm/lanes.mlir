@@ -48,3 +48,10 @@ func.func @multiplies_and_adds_in_one_rounding(%v: vector<4xf32>) -> vector<4xf3
   %x = vector.fma %v, %v, %v : vector<4xf32>
   func.return %x : vector<4xf32>
 }
+
+// CHECK-LABEL: @any_lane
+// CHECK-NEXT:  %{{.*}} = "llvm.intr.vector.reduce.or"(%m) : (vector<16xi1>) -> i1
+func.func @any_lane(%m: vector<16xi1>) -> i1 {
+  %a = vector.reduction <or>, %m : vector<16xi1> into i1
+  func.return %a : i1
+}

@@ -396,3 +396,16 @@ func.func @do_not_take_rows_for_blocks(%x: memref<?xf32>, %found: memref<1024xf3
   }
   func.return
 }
+
+// A loop that divides waits for the divider.
+// CHECK-LABEL: func.func @do_not_unroll_divisions
+// CHECK:         kinds [parallel] schedule <vector = 8, stream = 4194304, prefetch = 16384, threads = 16384> {
+func.func @do_not_unroll_divisions(%x: memref<?xf32>, %y: memref<?xf32>, %s: f32, %n: index) {
+  %c0 = arith.constant 0 : index
+  loop.nest (%i) = (%c0) to (%n) step (1) kinds [parallel] {
+    %v = memref.load %x[%i] : memref<?xf32>
+    %q = arith.divf %v, %s : f32
+    memref.store %q, %y[%i] : memref<?xf32>
+  }
+  func.return
+}
