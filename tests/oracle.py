@@ -94,6 +94,11 @@ def greater(x: Array, y: Array) -> Array:
 
 def elementary(name: str, x: Array) -> Array:
     """exp, tanh, gelu, ... by the steps of the specification, in the dtype of `x` (float32, float64)."""
+    return elementary_steps(name, x)["result"]
+
+
+def elementary_steps(name: str, x: Array) -> Mapping[str, Array]:
+    """The same with everything that it is computed from, by the names of the specification."""
     x = np.asarray(x)
     function = elementary_functions(x.dtype.name)[name]
     integer = np.int64 if x.dtype == np.float64 else np.int32
@@ -109,7 +114,7 @@ def elementary(name: str, x: Array) -> Array:
     with np.errstate(all="ignore"):
         for step in function.steps:
             env[step.name] = np.asarray(steps[step.op](*(env[o] for o in step.operands)))
-    return env["result"]
+    return env
 
 
 def _elementary(name: str) -> Any:

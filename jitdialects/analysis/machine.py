@@ -15,6 +15,7 @@ class Level:
     rows     of the register tile of a product, at most; `rest`: of the tile for what such tiles leave over
     vectors  of the register tile; `row_vectors`: if it has one row, when loading is what takes the time
     fma      whether it is one instruction; else a step of an elementary function is a call for each lane
+    scale    whether a product with a power of two whose exponent is a float is one instruction, of whole registers
     """
 
     lanes: int
@@ -24,13 +25,14 @@ class Level:
     vectors: int
     row_vectors: int
     fma: bool
+    scale: bool = False
 
 
 LEVELS = {
     "x86-64-v1": Level(4, 16, 2, 0, 1, 4, fma=False),
     "x86-64-v2": Level(4, 16, 2, 0, 1, 4, fma=False),
     "x86-64-v3": Level(8, 16, 6, 4, 2, 8, fma=True),
-    "x86-64-v4": Level(16, 32, 8, 4, 2, 16, fma=True),
+    "x86-64-v4": Level(16, 32, 8, 4, 2, 16, fma=True, scale=True),
 }
 
 

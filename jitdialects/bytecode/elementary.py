@@ -56,7 +56,7 @@ accuracy: docs/numerics.md, made by `benchmarks/ulp_table.py`.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -84,6 +84,11 @@ ARITY: Mapping[str, int] = {
 }
 """Operations that a step may use, with their number of operands."""
 
+SCALED: Mapping[str, tuple[str, str, str]] = {"exp": ("p", "n", "smallest")}
+"""Functions whose last steps make p * 2**n, rounded once, of two earlier values p and n: a machine that has an
+instruction for that may use it instead. n is a whole number, or both are NaN. (`shifted` is n + 1.5 * 2**23 + 2 * bias,
+and the first of the two products is exact.) Below the third, a constant, the result is 0."""
+
 
 @dataclass(frozen=True)
 class Step:
@@ -107,6 +112,17 @@ class ElementaryFunction:
     """Integers of the dtype's width."""
     steps: tuple[Step, ...]
     """In order of execution; the last one is called `result`."""
+    scaled: tuple[str, str, str] | None = None
+    """The entry of `SCALED`."""
+
+    def steps_for(self, names: Sequence[str]) -> tuple[Step, ...]:
+        """The steps that make these values, in order."""
+        needed, found = set(names), list[Step]()
+        for step in reversed(self.steps):
+            if step.name in needed:
+                needed.update(step.operands)
+                found.append(step)
+        return tuple(reversed(found))
 
 
 @cache
@@ -120,4 +136,4 @@ def elementary_functions(dtype: str = "float32") -> Mapping[str, ElementaryFunct
 def _function(name: str, dtype: str, data: Mapping[str, Any]) -> ElementaryFunction:
     floats = {k: float.fromhex(v) for k, v in data["floats"].items()}
     steps = tuple(Step(s[0], s[1], tuple(s[2:])) for s in data["steps"])
-    return ElementaryFunction(name, dtype, floats, data["ints"], steps)
+    return ElementaryFunction(name, dtype, floats, data["ints"], steps, SCALED.get(name))

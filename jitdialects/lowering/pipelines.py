@@ -108,8 +108,8 @@ def loop_passes(features: str, schedule: str = "") -> tuple[ModulePass, ...]:
     )
 
 
-def llvm_passes() -> tuple[ModulePass, ...]:
-    """From `scf`, `vector` and `memref` to the `llvm` dialect with the packed entry."""
+def llvm_passes(features: str) -> tuple[ModulePass, ...]:
+    """From `scf`, `vector` and `memref` to the `llvm` dialect with the packed entry, for a machine of `features`."""
     from jitdialects.lowering.convert_to_llvm import ConvertToLlvmPass
     from jitdialects.lowering.expand_elementary import ExpandElementaryPass
     from jitdialects.lowering.llvm_emit_packed_entry import LlvmEmitPackedEntryPass
@@ -117,7 +117,7 @@ def llvm_passes() -> tuple[ModulePass, ...]:
     from jitdialects.lowering.lower_scf_to_cf import LowerScfToCfPass
 
     return (
-        ExpandElementaryPass(),
+        ExpandElementaryPass(features=features),
         LowerScfToCfPass(),
         ConvertToLlvmPass(),
         LlvmOutlineParallelPass(),
@@ -132,12 +132,13 @@ def cpu_passes(
     schedule: str = "",
     typical: str = "",
     balance: float = 1.0,
+    machine: str = "",
 ) -> tuple[ModulePass, ...]:
-    """Everything from `vm` to `llvm`."""
+    """Everything from `vm` to `llvm`, for a machine of `features`; or scheduled for one and run by another."""
     return (
         *tensor_passes(signature, features, fuse, typical, balance),
         *loop_passes(features, schedule),
-        *llvm_passes(),
+        *llvm_passes(machine or features),
     )
 
 
@@ -233,11 +234,13 @@ def lower_program(
     schedule: str = "",
     typical: str = "",
     balance: float = 1.0,
+    machine: str = "",
     dump: bool = False,
     observe: Observer | None = None,
     seconds: float | None = None,
 ) -> tuple[ModuleOp, Facts]:
-    """Lower `signature.function` of a verified program to the `llvm` dialect.
+    """Lower `signature.function` of a verified program to the `llvm` dialect, for `features`; `machine` is what runs
+    it, if that is another level.
 
     With `dump`, `facts.stages` holds the text after every pass, keyed `00-vm`, `01-<pass>`, ...
     Raises `CompileError` where this version cannot compile the region, and a `CompileTimeError`, between two passes, where
@@ -248,7 +251,7 @@ def lower_program(
     from jitdialects.dialects.context import make_context
     from jitdialects.lowering.bytecode_to_vm import program_to_module
 
-    passes = cpu_passes(str(signature), features, fuse, schedule, typical, balance)
+    passes = cpu_passes(str(signature), features, fuse, schedule, typical, balance, machine)
     ctx = make_context()
     facts.milliseconds["import"] = (time.perf_counter() - started) * 1e3
     started = time.perf_counter()

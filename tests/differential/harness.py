@@ -91,6 +91,7 @@ class Compiled:
             schedule or target,
             fuse=fuse,
             schedule=override,
+            machine=target,
             typical=typical,
             balance=balance,
             observe=check_plans,

@@ -37,12 +37,12 @@ SPECIAL = np.array([0.0, -0.0, 1.5, -2.25, np.inf, -np.inf, np.nan, 1e-42], np.f
 CANARY = 77
 
 
-def lowered(text: str, context: Context | None = None) -> ModuleOp:
+def lowered(text: str, context: Context | None = None, features: str = HERE) -> ModuleOp:
     """The module of `text` in the llvm dialect, with its packed entry."""
     context = context or make_context()
     module = Parser(context, text).parse_module()
     module.verify()
-    for each in llvm_passes():
+    for each in llvm_passes(features):
         each.apply(context, module)
     module.verify()
     return module
@@ -50,7 +50,7 @@ def lowered(text: str, context: Context | None = None) -> ModuleOp:
 
 def compiled(text: str, features: str = HERE) -> Callable[..., None]:
     """The function of `text` as a callable of arrays and scalars."""
-    return loaded(lowered(text), features)
+    return loaded(lowered(text, features=features), features)
 
 
 def loaded(module: ModuleOp, features: str = HERE) -> Callable[..., None]:
@@ -506,7 +506,7 @@ def test_the_widest_level_asks_for_its_vectors() -> None:
     text = elementwise("%r = arith.addf %0, %0 : <f32>", ("f32",), "f32", 8).replace("8x", "16x")
     ir = llvm_ir(lowered(text), function_attributes("x86-64-v4"))
     assert "zmm" in emit_assembly(ir, "x86-64-v4")
-    assert "zmm" not in emit_assembly(llvm_ir(lowered(text)), "x86-64-v3")
+    assert "zmm" not in emit_assembly(llvm_ir(lowered(text, features="x86-64-v3")), "x86-64-v3")
 
 
 def test_other_cpus_are_refused_by_name(monkeypatch: pytest.MonkeyPatch) -> None:

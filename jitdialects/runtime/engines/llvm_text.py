@@ -487,6 +487,12 @@ def _call(op: Operation, w: _Writer) -> str:
     return f"call {result} {callee}({', '.join(map(w.typed, arguments))})"
 
 
+def _call_intrinsic(op: Operation, w: _Writer) -> str:
+    name = op.properties["intrin"]
+    assert isinstance(name, StringAttr) and len(op.results) == 1
+    return w.intrinsic(name.data, op.results[0].type, op.operands)
+
+
 def _symbol_of(op: Operation, name: str) -> str:
     value = op.properties[name]
     assert isinstance(value, SymbolRefAttr)
@@ -545,6 +551,7 @@ _FORMS: dict[str, _Form] = {
     "llvm.alloca": _alloca,
     "llvm.getelementptr": _gep,
     "llvm.call": _call,
+    "llvm.call_intrinsic": _call_intrinsic,
     "llvm.br": _branch,
     "llvm.cond_br": _conditional_branch,
     "llvm.return": _return,
