@@ -14,6 +14,7 @@ elementary functions, sums and products of matrices, whose bits belong to their 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
 
 import numpy as np
 from xdsl.context import Context
@@ -22,7 +23,6 @@ from xdsl.ir import Operation, OpResult, SSAValue
 from xdsl.passes import ModulePass
 
 from jitdialects.analysis.dominance import postorder
-from jitdialects.bytecode.dims import product
 from jitdialects.dialects.constants import constant_array, constant_op
 from jitdialects.dialects.interfaces import Elementwise, has_trait
 from jitdialects.dialects.tssa_types import DimsAttr, dtype_of, shape_of
@@ -31,10 +31,14 @@ from jitdialects.passes.exact_numpy import Array, evaluate
 MAX_ELEMENTS = 64
 
 
-def is_small(value: SSAValue) -> bool:
-    """Whether the tensor has a known number of elements, at most `MAX_ELEMENTS`."""
-    count = product(shape_of(value))
-    return isinstance(count, int) and count <= MAX_ELEMENTS
+def small_shape(value: SSAValue) -> tuple[int, ...] | None:
+    """The shape, where all sizes are known and make at most `MAX_ELEMENTS` elements.
+
+    A shape of 0 x n has no elements, and is not known all the same.
+    """
+    sizes = shape_of(value)
+    known = tuple(s for s in sizes if isinstance(s, int))
+    return known if len(known) == len(sizes) and prod(known) <= MAX_ELEMENTS else None
 
 
 def known_array(value: SSAValue) -> Array | None:
@@ -43,12 +47,12 @@ def known_array(value: SSAValue) -> Array | None:
         return None
     if value.op.name == "tssa.constant":
         return constant_array(value.op)
-    if value.op.name != "tssa.broadcast" or not is_small(value):
+    shape = small_shape(value)
+    if value.op.name != "tssa.broadcast" or shape is None:
         return None
     operand = value.op.operands[0]
     if not isinstance(operand, OpResult) or operand.op.name != "tssa.constant":
         return None
-    shape = tuple(s for s in shape_of(value) if isinstance(s, int))
     return np.broadcast_to(constant_array(operand.op), shape)
 
 
@@ -61,7 +65,7 @@ def folded(op: Operation) -> Array | None:
         return None
     operands = [known_array(v) for v in op.operands]
     known = [x for x in operands if x is not None]
-    if not known or len(known) != len(operands) or not is_small(op.results[0]):
+    if not known or len(known) != len(operands) or small_shape(op.results[0]) is None:
         return None
     if elementwise:
         dtype = dtype_of(op.results[0]).numpy
@@ -76,7 +80,8 @@ def _known_size(op: Operation) -> Array | None:
 
 
 def _reshape(op: Operation, x: Array) -> Array | None:
-    return x.reshape(tuple(s for s in shape_of(op.results[0]) if isinstance(s, int)))
+    shape = small_shape(op.results[0])
+    return None if shape is None else x.reshape(shape)
 
 
 def _transpose(op: Operation, x: Array) -> Array | None:

@@ -97,3 +97,15 @@ func.func @do_not_fold_large_tensors() -> tensor<65xi64> {
   %b = tssa.negative %a : (tensor<65xi64>) -> tensor<65xi64>
   func.return %b : tensor<65xi64>
 }
+
+// 0 x m has no elements, but its second size is not known.
+// CHECK-LABEL: func.func @do_not_fold_what_has_no_elements_but_no_known_shape
+// CHECK:         tssa.reshape
+// CHECK-NEXT:    tssa.insert
+func.func @do_not_fold_what_has_no_elements_but_no_known_shape(%x : tensor<?x?xf32, #tssa.dims<[n, m]>>) -> tensor<?x?xf32, #tssa.dims<[n, m]>> {
+  %a = tssa.constant {value = dense<1.0> : tensor<f32>} : () -> tensor<f32>
+  %b = tssa.broadcast %a : (tensor<f32>) -> tensor<0x1x?xf32, #tssa.dims<[0, 1, m]>>
+  %c = tssa.reshape %b : (tensor<0x1x?xf32, #tssa.dims<[0, 1, m]>>) -> tensor<0x?xf32, #tssa.dims<[0, m]>>
+  %d = tssa.insert %x, %c {offsets = #tssa.dims<[0, 0]>, steps = array<i64: 1, 1>} : (tensor<?x?xf32, #tssa.dims<[n, m]>>, tensor<0x?xf32, #tssa.dims<[0, m]>>) -> tensor<?x?xf32, #tssa.dims<[n, m]>>
+  func.return %d : tensor<?x?xf32, #tssa.dims<[n, m]>>
+}
