@@ -13,7 +13,7 @@ Sets of operations are integers with a bit per position, so that unions and path
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from xdsl.dialects.builtin import DenseArrayBase
@@ -88,7 +88,24 @@ def needs_checks(op: Operation) -> bool:
 
 def takes_copies(op: Operation) -> bool:
     """Whether `op` reads an element at a time, so that what it reads can be computed there."""
-    return is_pointwise(op) or (has_trait(op, Reduction) and bool(reduced_axes(op)))
+    if not has_trait(op, Reduction):
+        return is_pointwise(op)
+    axes, value = reduced_axes(op), op.operands[0]
+    if isinstance(value, OpResult) and value.op.name == "tssa.broadcast":
+        return bool(axes) and repeats_rows_in_one_piece(value.op, axes)
+    return bool(axes)
+
+
+def repeats_rows_in_one_piece(broadcast: Operation, axes: Sequence[int]) -> bool:
+    """Several reduced axes are gone over as one, of which there is no telling where one of them is: what is repeated
+    must be repeated along all of them."""
+    source, target = shape_of(broadcast.operands[0]), shape_of(broadcast.results[0])
+    lead = len(target) - len(source)
+    return (
+        len(axes) < 2
+        or source == target
+        or all(source[axis - lead] == 1 for axis in axes if axis >= lead)
+    )
 
 
 def bits_of(mask: int) -> Iterator[int]:

@@ -29,6 +29,7 @@ from jitdialects.analysis.fusion_graph import (
     bits_of,
     is_pointwise,
     reduced_axes,
+    repeats_rows_in_one_piece,
 )
 from jitdialects.analysis.layout import has_neighbours_in_rows
 from jitdialects.analysis.row_stages import is_swept_again, stages_of_candidate
@@ -284,17 +285,8 @@ def reduces_neighbouring_axes(group: Candidate) -> bool:
 
 def reads_rows_in_one_piece(group: Candidate) -> bool:
     """Several reduced axes are gone over as one: nothing is repeated along some of them only."""
-    axes, rank = reduced_axes(group.reductions[0]), len(group.shape)
-    if len(axes) < 2:
-        return True
-    shapes = (shape_of(op.operands[0]) for op in _broadcasts(group))
-    return not any(
-        shape[axis - rank] != 1
-        for shape in shapes
-        if shape != group.shape
-        for axis in axes
-        if rank - axis <= len(shape)
-    )
+    axes = reduced_axes(group.reductions[0])
+    return len(axes) < 2 or all(repeats_rows_in_one_piece(op, axes) for op in _broadcasts(group))
 
 
 def is_over_columns(group: Candidate) -> bool:

@@ -12,7 +12,7 @@ from differential.harness import Compiled, assert_same, by_oracle, everywhere, f
 import jitdialects as jd
 from jitdialects.analysis import schedule_reduction
 from jitdialects.analysis.schedule_reduction import CHUNK_OF_ROW
-from jitdialects.bytecode.attributes import Attribute, Ints
+from jitdialects.bytecode.attributes import Attribute, Ints, ShapeSpec
 from jitdialects.bytecode.builder import FunctionBuilder
 from jitdialects.bytecode.signature import parse
 from jitdialects.lowering import loop_reduction
@@ -57,6 +57,18 @@ def test_every_set_of_axes(axis: Ints) -> None:
     got = everywhere([x], "f32[a,b,c,d]", reduced(("sum", "mean", "max"), axis, True))
     np.testing.assert_allclose(got[0], x.sum(axis=axis.values, keepdims=True), 1e-4, 1e-4)
     assert_same(got[2:], [x.max(axis=axis.values, keepdims=True)], "max")
+
+
+@pytest.mark.parametrize("axis", subsets(3), ids=str)
+def test_every_set_of_axes_of_what_is_repeated_along_one(axis: Ints) -> None:
+    """Nothing else is reduced than the repetition."""
+
+    def body(main: FunctionBuilder) -> None:
+        repeated = main.apply("broadcast_to", main.parameters[0], shape=ShapeSpec((2, 9, 5)))
+        main.returns(*(main.apply(name, repeated, axis=axis) for name in ("sum", "max")))
+
+    for columns in (5, 1):
+        everywhere([floats(9, columns)], f"f32[9,{columns}]", body)
 
 
 @pytest.mark.parametrize("axis", subsets(3), ids=str)

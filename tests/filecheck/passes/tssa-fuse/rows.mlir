@@ -120,6 +120,27 @@ func.func @do_not_fuse_a_producer_of_another_shape_into_a_sum(
   func.return %d : tensor<4xf32>
 }
 
+// Both axes are summed as one, and nothing but the broadcast is summed.
+// CHECK-LABEL: func.func @do_not_sum_in_place_what_is_repeated_along_some_of_the_axes
+// CHECK:         tssa.broadcast
+// CHECK-NEXT:    tssa.yield
+// CHECK:         tssa.sum
+// CHECK-NEXT:    tssa.yield
+func.func @do_not_sum_in_place_what_is_repeated_along_some_of_the_axes(%x: tensor<8xf32>) -> tensor<f32> {
+  %a = tssa.broadcast %x : (tensor<8xf32>) -> tensor<4x8xf32>
+  %b = tssa.sum %a {axes = array<i64: 0, 1>} : (tensor<4x8xf32>) -> tensor<f32>
+  func.return %b : tensor<f32>
+}
+
+// CHECK-LABEL: func.func @sums_in_place_what_is_repeated_along_all_axes
+// CHECK:         tssa.broadcast
+// CHECK-NEXT:    tssa.sum
+func.func @sums_in_place_what_is_repeated_along_all_axes(%x: tensor<3x1x1xf32>) -> tensor<3xf32> {
+  %a = tssa.broadcast %x : (tensor<3x1x1xf32>) -> tensor<3x4x8xf32>
+  %b = tssa.sum %a {axes = array<i64: 1, 2>} : (tensor<3x4x8xf32>) -> tensor<3xf32>
+  func.return %b : tensor<3xf32>
+}
+
 // Both axes are summed as one, and %y is repeated along one of them.
 // CHECK-LABEL: func.func @do_not_fuse_what_is_repeated_along_some_of_the_summed_axes
 // CHECK:         tssa.broadcast
