@@ -473,10 +473,28 @@ def softplus(format: Format, degree: int, log_degree: int) -> Spec:
     return s
 
 
+def rsqrt(format: Format) -> Spec:
+    """y - y / 2 (x y**2 - 1), with y = 1 / r, r = sqrt(x). x y**2 - 1 = y (x y - r) + (r y - 1), whose differences
+    cancel so far that they are exact, and do not underflow. Where the sum is NaN, y is inf, 0 or NaN already."""
+    s = Spec("Newton's iteration on 1 / sqrt(x)", format)
+    r = s.step("r", "sqrt", "x")
+    y = s.step("y", "div", s.number("one", 1), r)
+    minus_one = s.number("minus_one", -1)
+    r_off = s.step("r_off", "fma", "x", y, s.step("minus_r", "mul", r, minus_one))
+    y_off = s.step("y_off", "fma", r, y, minus_one)
+    off = s.step("off", "fma", r_off, y, y_off)
+    half = s.step("minus_half_y", "mul", y, s.number("minus_half", -0.5))
+    near = s.step("near", "fma", half, off, y)
+    finite = s.step("finite", "greater", near, s.number("zero", 0))
+    s.step("result", "select", finite, near, y)
+    return s
+
+
 F32, F64 = Format("float32", 24, 32), Format("float64", 53, 64)
 FUNCTIONS: dict[str, dict[str, Callable[[], Spec]]] = {
     "float32": {
         "exp": lambda: exp(F32, 6),
+        "rsqrt": lambda: rsqrt(F32),
         "tanh": lambda: tanh(F32, 4, 6),
         "log": lambda: log(F32, 2),
         "erf": lambda: erf32(F32),
@@ -488,6 +506,7 @@ FUNCTIONS: dict[str, dict[str, Callable[[], Spec]]] = {
     },
     "float64": {
         "exp": lambda: exp(F64, 11),
+        "rsqrt": lambda: rsqrt(F64),
         "tanh": lambda: tanh(F64, 11, 11),
         "log": lambda: log(F64, 6),
         "erf": lambda: erf64(F64, 11, (5, 6)),

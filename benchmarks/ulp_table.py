@@ -31,6 +31,7 @@ from exact import EXACT
 CHUNK = 1 << 18
 EDGES = {
     "exp": (-104.5, -103.97208, -87.33655, -0.3465736, 0.3465736, 88.72284, 89.0),
+    "rsqrt": (1.1754944e-38, 1.0, 2.0, 4.0, 3.4e38),
     "tanh": (0.17328679, 0.6875, 8.6643397, 9.010914, 10.0),
     "log": (1.1754944e-38, 0.5, 0.70710677, 1.0, 1.4142135, 2.0),
     "erf": (0.85, 1.0, 3.8, 4.0),
@@ -43,6 +44,7 @@ EDGES = {
 }
 RANGES: Mapping[str, tuple[tuple[float, float], ...]] = {
     "exp": ((-746, 710), (-1, 1), (-746, -705)),
+    "rsqrt": ((1, 4), (0, 1e-307), (0, 1e6)),
     "tanh": ((-1, 1), (0.6, 0.8), (0, 20)),
     "log": ((0.5, 2), (0.3, 3), (0, 1e6), (0, 1e-307)),
     "erf": ((-1, 1), (1, 1.2), (1, 6)),
@@ -63,6 +65,7 @@ def _logistic(x: np.ndarray, v: np.ndarray) -> np.ndarray:
 
 REFERENCES: Mapping[str, Callable[[np.ndarray], np.ndarray]] = {
     "exp": np.exp,
+    "rsqrt": lambda x: 1 / np.sqrt(x),
     "tanh": np.tanh,
     "log": np.log,
     "erf": np.vectorize(math.erf, otypes=[np.float64]),

@@ -18,6 +18,7 @@ def _gelu_tanh(x: Real) -> Real:
 
 EXACT: Mapping[str, Callable[[Real], Real]] = {
     "exp": mpmath.exp,
+    "rsqrt": lambda x: 1 / mpmath.sqrt(x),
     "tanh": mpmath.tanh,
     "log": mpmath.log,
     "erf": mpmath.erf,
@@ -31,6 +32,7 @@ EXACT: Mapping[str, Callable[[Real], Real]] = {
 
 BOUNDS: Mapping[str, float] = {
     "exp": 1.0,
+    "rsqrt": 0.501,
     "tanh": 1.5,
     "log": 1.0,
     "erf": 1.5,

@@ -134,6 +134,7 @@ _STEPS: Mapping[str, Any] = {
     "sub": lambda x, y: x - y,
     "mul": lambda x, y: x * y,
     "div": lambda x, y: x / y,
+    "sqrt": np.sqrt,
     "abs": np.abs,
     "copysign": np.copysign,
     "less": lambda x, y: x < y,

@@ -72,6 +72,7 @@ CORES = {
 STEPS = {
     "divide": 8,
     "sqrt": 10,
+    "rsqrt": 20,
     "exp": 20,
     "tanh": 36,
     "log": 28,
@@ -86,6 +87,7 @@ STEPS = {
 """Vector operations that an operator of `tssa` takes the time of; all others take 1. Divisions and roots are one
 slow instruction."""
 TEMPORARIES = {
+    "rsqrt": 3,
     "exp": 4,
     "tanh": 5,
     "log": 5,

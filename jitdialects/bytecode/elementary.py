@@ -16,6 +16,7 @@ specified); integers wrap at their width:
 
     fma a b c         a * b + c, rounded once
     add sub mul div   a op b, rounded once
+    sqrt a            its square root, rounded once
     abs a             a with the sign bit cleared
     copysign a b      the magnitude of a with the sign bit of b
     less a b          i1: a < b; false if either is NaN
@@ -39,6 +40,9 @@ clamped where that is 1; the sign of x last, so that tanh(-0.0) = -0.0. log: x =
 subnormals are scaled first; log(1 + f) from s = f / (2 + f), whose odd series is short. erf: x plus x
 times a polynomial in x**2, and above a border 1 - e**h: h is a polynomial in |x| (float32), or
 e**h = e**(-x**2) N(x) / D(x) (float64).
+
+rsqrt: r = sqrt(x), y = 1 / r and one step of Newton's iteration, y - y / 2 (x y**2 - 1), whose bracket is y (x y - r) +
+(r y - 1): both differences are exact. Where the step gives NaN, of zeros and inf, y is the result.
 
 Functions that become small far from zero are off there by what their exponent is off, in units of 1. So w = -x**2
 (erfc), -x**2 / 2 (gelu) or -|x| (c0 + c1 x**2) (gelu_tanh) comes in two parts: its rounded value, and from FMAs the
@@ -68,6 +72,7 @@ ARITY: Mapping[str, int] = {
     "sub": 2,
     "mul": 2,
     "div": 2,
+    "sqrt": 1,
     "abs": 1,
     "copysign": 2,
     "less": 2,

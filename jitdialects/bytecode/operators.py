@@ -150,6 +150,12 @@ _TABLE = (
         exact=True,
     ),
     _unary("exp", dtype_rules.floating, "e**x, at most 1 ulp from the exact value.", exact=False),
+    _unary(
+        "rsqrt",
+        dtype_rules.floating,
+        "1 / sqrt(x), at most 0.501 ulp; of zeros inf with their sign.",
+        exact=False,
+    ),
     _unary("tanh", dtype_rules.floating, "Hyperbolic tangent, at most 1.5 ulp.", exact=False),
     _unary("log", dtype_rules.floating, "Natural logarithm, at most 1 ulp.", exact=False),
     _unary("erf", dtype_rules.floating, "Error function, at most 1.5 ulp.", exact=False),
@@ -324,6 +330,7 @@ OPERATORS: Mapping[str, Operator] = {operator.name: operator for operator in _TA
 
 ELEMENTARY = (
     "exp",
+    "rsqrt",
     "tanh",
     "log",
     "erf",
@@ -334,7 +341,7 @@ ELEMENTARY = (
     "gelu",
     "gelu_tanh",
 )
-"""Operators that are tens of steps for each element: functions of `elementary.json`, and sigmoid, made of one."""
+"""Operators that take the time of tens of steps for each element: functions of `elementary.json`, and sigmoid, made of one."""
 
 
 def default_attributes(operator: Operator) -> dict[str, Attribute]:

@@ -10,7 +10,7 @@ Arguments arrive by the kernel ABI, version 2 (docs/architecture.md): `int32_t j
 with, per memref, a data pointer, its sizes and its strides in elements; per scalar one slot; and for the last
 memref of a function with `tssa.arena` a pointer only. A module of several functions gets `jd_entry_<name>`s.
 Integers wrap (arithmetic on unsigned), shift amounts are taken modulo the width, floats are never contracted.
-`math.exp`, `tanh`, `log`, `erf` and `loop.elementary` are refused: `expand-elementary` replaces them by their
+`math.exp`, `rsqrt`, `tanh`, `log`, `erf` and `loop.elementary` are refused: `expand-elementary` replaces them by their
 definitions first.
 """
 
@@ -258,7 +258,7 @@ class CFunction:
             self.expressions[op.results[0]] = literal(attribute.value.data, op.results[0].type)
         elif name in OPERATORS or name in FUNCTIONS:
             self._scalar(op)
-        elif name in ("math.exp", "math.tanh", "math.log", "math.erf", "loop.elementary"):
+        elif name in _REPLACED:
             raise self.refuse(op, "run expand-elementary first")
         elif name.startswith("vector."):
             raise self.refuse(op, "it works on vectors; take the view before loop-vectorize")
@@ -440,6 +440,10 @@ class CFunction:
         """Terminators that say nothing."""
 
 
+_REPLACED = frozenset(
+    ("math.exp", "math.rsqrt", "math.tanh", "math.log", "math.erf", "loop.elementary")
+)
+"""What `expand-elementary` replaces."""
 _VIEWS = frozenset(
     {
         "memref.cast",

@@ -3,8 +3,8 @@
     %0 = math.fma %a, %b, %c : vector<8xf32>  ->  %0 = llvm.intr.fma(%a, %b, %c) : (...) -> vector<8xf32>
     %1 = math.ctpop %x : i64                  ->  %1 = llvm.intr.ctpop(%x) : (i64) -> i64
 
-`math.exp`, `tanh`, `log`, `erf` and `loop.elementary` are refused: code generation would call libm for each lane, whose bits differ
-between machines; run `expand-elementary` before. Other operations of `math` stay.
+`math.exp`, `rsqrt`, `tanh`, `log`, `erf` and `loop.elementary` are refused: code generation would call libm for each lane,
+whose bits differ between machines; run `expand-elementary` before. Other operations of `math` stay.
 """
 
 from __future__ import annotations
@@ -44,6 +44,7 @@ TABLE: Table = {
     "math.cttz": one_to_one(upstream_llvm.CountTrailingZerosOp, _ZERO_IS_DEFINED),
     "math.ctlz": one_to_one(upstream_llvm.CountLeadingZerosOp, _ZERO_IS_DEFINED),
     "math.exp": _refuse,
+    "math.rsqrt": _refuse,
     "math.tanh": _refuse,
     "math.log": _refuse,
     "math.erf": _refuse,

@@ -1,4 +1,4 @@
-"""`expand-elementary`: `math.exp`, `tanh`, `log`, `erf` and `loop.elementary` become fixed sequences of exactly rounded
+"""`expand-elementary`: `math.exp`, `rsqrt`, `tanh`, `log`, `erf` and `loop.elementary` become fixed sequences of exactly rounded
 steps.
 
     %y = math.exp %x : vector<8xf32>
@@ -84,6 +84,7 @@ _STEPS: Mapping[str, Form] = {
     "sub": (arith.SubfOp, FLOAT, _STRICT),
     "mul": (arith.MulfOp, FLOAT, _STRICT),
     "div": (arith.DivfOp, FLOAT, _STRICT),
+    "sqrt": (math.SqrtOp, FLOAT, _STRICT),
     "abs": (math.AbsFOp, FLOAT, _STRICT),
     "copysign": (math.CopySignOp, FLOAT, _STRICT),
     "less": _comparison("olt"),

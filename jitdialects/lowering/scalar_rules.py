@@ -199,6 +199,7 @@ RULES: Mapping[str, Rule] = {
     "tanh": _float_only(math.TanhOp),
     "log": _float_only(math.LogOp),
     "erf": _float_only(math.ErfOp),
+    "rsqrt": _float_only(math.RsqrtOp),
     "sigmoid": _sigmoid,
     **{name: _function(name) for name in ("erfc", "softplus", "silu", "gelu", "gelu_tanh")},
     "equal": _compare(OEQ, "eq", "eq"),

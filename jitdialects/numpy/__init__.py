@@ -153,7 +153,8 @@ less, less_equal = _binary("less"), _binary("less_equal")
 greater, greater_equal = _binary("greater"), _binary("greater_equal")
 logical_and, logical_or = _binary("logical_and"), _binary("logical_or")
 logical_not = _unary("logical_not")
-negative, sqrt, exp, tanh = _unary("negative"), _unary("sqrt"), _unary("exp"), _unary("tanh")
+negative, sqrt, rsqrt = _unary("negative"), _unary("sqrt"), _unary("rsqrt")
+exp, tanh = _unary("exp"), _unary("tanh")
 log, erf, erfc = _unary("log"), _unary("erf"), _unary("erfc")
 sigmoid, softplus, silu = _unary("sigmoid"), _unary("softplus"), _unary("silu")
 abs = absolute = _unary("abs")
@@ -304,11 +305,6 @@ def square(x: object, /) -> Array:
 def reciprocal(x: object, /) -> Array:
     """`1 / x`."""
     return divide(1, x)
-
-
-def rsqrt(x: object, /) -> Array:
-    """`1 / sqrt(x)`, two roundings."""
-    return divide(1, sqrt(x))
 
 
 def gelu(x: object, /, approximate: bool = True) -> Array:

@@ -234,6 +234,7 @@ def test_scalar_operations(build: Callable) -> None:
     ("line", "sentence"),
     [
         ("%e = math.exp %s : f32", "math.exp: run expand-elementary first"),
+        ("%e = math.rsqrt %s : f32", "math.rsqrt: run expand-elementary first"),
         ('%e = loop.elementary "gelu" %s : f32', "loop.elementary: run expand-elementary first"),
         ("%e = vector.broadcast %s : f32 to vector<4xf32>", "take the view before loop-vectorize"),
         ("%e = math.sin %s : f32", "math.sin: it has no scalar form here"),

@@ -132,11 +132,12 @@ def wide_points(name: str) -> np.ndarray:
     """float64 arguments all over the range where the result is neither 0 nor inf nor 1."""
     rng = np.random.default_rng(7)
     ranges = {"exp": (-745, 709), "tanh": (-19, 19), "log": (0, 10), "erf": (-6, 6)}
+    ranges |= {"rsqrt": (0, 1e-307)}
     ranges |= {"sigmoid": (-745, 37), "softplus": (-745, 37), "silu": (-752, 37)}
     ranges |= {"erfc": (-6, 27.2), "gelu": (-38.6, 9), "gelu_tanh": (-21.9, 9)}
     spread = np.ldexp(1.3, np.arange(-1000, 2, 40))
     x = np.concatenate([rng.uniform(*ranges[name], 300), rng.uniform(-1, 1.3, 300), spread])
-    return x[x > 0] if name == "log" else x
+    return x[x > 0] if name in ("log", "rsqrt") else x
 
 
 @pytest.mark.parametrize("name", EXACT)
@@ -154,6 +155,17 @@ def test_special_values_of_float64() -> None:
     x = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 5e-324, -5e-324, 1e308, -1e308])
     want = {
         "exp": [1, 1, np.inf, 0, np.nan, 1, 1, np.inf, 0],
+        "rsqrt": [
+            np.inf,
+            -np.inf,
+            0.0,
+            np.nan,
+            np.nan,
+            4.4989137945431964e161,
+            np.nan,
+            1e-154,
+            np.nan,
+        ],
         "tanh": [0.0, -0.0, 1, -1, np.nan, 5e-324, -5e-324, 1, -1],
         "log": [
             -np.inf,

@@ -28,6 +28,18 @@ func.func @log_of_f64(%x: vector<4xf64>) -> vector<4xf64> {
   func.return %y : vector<4xf64>
 }
 
+// CHECK-LABEL: func.func @rsqrt_corrects_its_quotient
+// CHECK-NOT:     math.rsqrt
+// CHECK:         [[R:%.+]] = math.sqrt %x : vector<8xf32>
+// CHECK-NEXT:    [[Y:%.+]] = arith.divf {{%.+}}, [[R]] : vector<8xf32>
+// CHECK-COUNT-4: math.fma
+// CHECK-NEXT:    arith.cmpf ogt
+// CHECK-NEXT:    arith.select {{%.+}}, {{%.+}}, [[Y]] : vector<8xi1>, vector<8xf32>
+func.func @rsqrt_corrects_its_quotient(%x: vector<8xf32>) -> vector<8xf32> {
+  %y = math.rsqrt %x : vector<8xf32>
+  func.return %y : vector<8xf32>
+}
+
 // CHECK-LABEL: func.func @constants_stand_at_the_start_once
 // CHECK:         arith.constant 1.44269502 : f32
 // CHECK-NOT:     arith.constant 1.44269502 : f32
