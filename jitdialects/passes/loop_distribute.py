@@ -16,7 +16,7 @@ iteration. Points that differ in a parallel axis do not meet, so any order of th
 them everything keeps its order.
 
 Needs: the axis is parallel and of step 1, has at most as many iterations as `distribute` says, the bounds of inner loops
-do not depend on it, no value that does is carried from one run to another, and a stack that has room. A nest that it
+do not depend on it, no value is carried from one run to another, and a stack that has room. A nest that it
 refuses stays as it was and says why.
 """
 
@@ -89,32 +89,31 @@ def has_uniform_bounds(block: Block, lanes: Lanes) -> bool:
     )
 
 
-def carries_no_values(block: Block, lanes: Lanes) -> bool:
-    """What depends on the axis is used in the run that makes it, memory aside."""
+def is_made_outside(op: Operation, lanes: Lanes) -> bool:
+    """The same at every point of the axis, and made in front of the loops along it. (A load stays in its run.)"""
+    return not op.regions and is_pure(op) and lanes.are_uniform(op.operands)
+
+
+def carries_no_values(block: Block, lanes: Lanes, past: frozenset[Operation] = frozenset()) -> bool:
+    """What a run makes is used in it, memory aside. `past`: what other runs have made."""
     run: set[Operation] = set()
     for op in block.ops:
         if isinstance(op, NestOp) and not is_whole(op):
-            run = set()
-            if not carries_no_values(op.body.block, lanes):
+            past, run = past | run, set()
+            if any(value.owner in past for value in op.operands):
                 return False
-            continue
-        for operand in _operands_inside(op):
-            owner = operand.owner
-            if isinstance(owner, Block) or lanes.is_uniform(operand) or is_expanded(owner):
-                continue
-            if owner not in run and owner.parent is not None and not _is_within(owner, op):
+            if not carries_no_values(op.body.block, lanes, past):
                 return False
-        run.add(op)
+        elif any(value.owner in past for value in _operands_inside(op)):
+            return False
+        elif not is_expanded(op) and not is_made_outside(op, lanes):
+            run.add(op)
     return True
 
 
 def _operands_inside(op: Operation) -> list[SSAValue]:
     inside = [v for region in op.regions for b in region.blocks for o in b.ops for v in o.operands]
     return [*op.operands, *inside]
-
-
-def _is_within(op: Operation, around: Operation) -> bool:
-    return op.parent is not None and op.parent.parent_op() is around
 
 
 def is_expanded(op: Operation) -> bool:
@@ -135,7 +134,7 @@ def refusal(nest: NestOp, count: int, lanes: Lanes) -> str | None:
     if not has_uniform_bounds(block, lanes):
         return "the bounds of an inner loop depend on its index"
     if not carries_no_values(block, lanes):
-        return "a value that depends on its index is used behind a loop"
+        return "a value that is made in front of a loop is used behind it"
     return None
 
 
@@ -167,7 +166,7 @@ class Distributor:
             elif isinstance(op, NestOp) and not is_whole(op):
                 self._flush(run, put)
                 self._write_nest(op, put)
-            elif not op.regions and is_pure(op) and self.lanes.are_uniform(op.operands):
+            elif is_made_outside(op, self.lanes):
                 put(copy_op(op, self.values))
             else:
                 run.append(op)

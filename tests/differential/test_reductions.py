@@ -12,7 +12,7 @@ from differential.harness import Compiled, assert_same, by_oracle, everywhere, f
 import jitdialects as jd
 from jitdialects.analysis import schedule_reduction
 from jitdialects.analysis.schedule_reduction import CHUNK_OF_ROW
-from jitdialects.bytecode.attributes import Attribute, Ints, ShapeSpec
+from jitdialects.bytecode.attributes import Attribute, Ints, OperandRef, ShapeSpec
 from jitdialects.bytecode.builder import FunctionBuilder
 from jitdialects.bytecode.signature import parse
 from jitdialects.lowering import loop_reduction
@@ -69,6 +69,19 @@ def test_every_set_of_axes_of_what_is_repeated_along_one(axis: Ints) -> None:
 
     for columns in (5, 1):
         everywhere([floats(9, columns)], f"f32[9,{columns}]", body)
+
+
+def test_rows_of_one_number_that_is_in_memory() -> None:
+    """It is loaded once per row, from the same place for all, and read by several loops along the row."""
+
+    def body(main: FunctionBuilder) -> None:
+        x, y = main.parameters
+        least = main.apply("min", x, axis=None, keepdims=True)
+        size = main.apply("size", y, axis=0)
+        rows = main.apply("broadcast_to", least, size, shape=ShapeSpec((2, OperandRef(1))))
+        main.returns(main.apply("sum", rows, axis=-1))
+
+    for_all([[floats(5), floats(n)] for n in (1, 40, 4097)], "f32[n], f32[m]", body)
 
 
 @pytest.mark.parametrize("axis", subsets(3), ids=str)

@@ -108,7 +108,7 @@ func.func @do_not_distribute_over_a_triangle(%a: index) {
 }
 
 // CHECK-LABEL: func.func @do_not_carry_values_between_runs
-// CHECK:         loop.remark = "loop-distribute: a value that depends on its index is used behind a loop"
+// CHECK:         loop.remark = "loop-distribute: a value that is made in front of a loop is used behind it"
 func.func @do_not_carry_values_between_runs(%x: memref<?xf32>, %a: index) {
   %c64 = arith.constant 64 : index
   %b = arith.addi %a, %c64 : index
@@ -117,6 +117,21 @@ func.func @do_not_carry_values_between_runs(%x: memref<?xf32>, %a: index) {
     loop.nest (%i) = (%a) to (%b) step (1) kinds [parallel] {
     }
     memref.store %v, %x[%j] : memref<?xf32>
+  }
+  func.return
+}
+
+// The same number for every %j, but the load of it is in the first run.
+// CHECK-LABEL: func.func @do_not_carry_what_is_the_same_everywhere_into_a_loop
+// CHECK:         loop.remark = "loop-distribute: a value that is made in front of a loop is used behind it"
+func.func @do_not_carry_what_is_the_same_everywhere_into_a_loop(%x: memref<?xf32>, %s: memref<f32>, %a: index) {
+  %c64 = arith.constant 64 : index
+  %b = arith.addi %a, %c64 : index
+  loop.nest (%j) = (%a) to (%b) step (1) kinds [parallel] schedule <distribute = 64> {
+    %v = memref.load %s[] : memref<f32>
+    loop.nest (%i) = (%a) to (%b) step (1) kinds [parallel] {
+      memref.store %v, %x[%j] : memref<?xf32>
+    }
   }
   func.return
 }
