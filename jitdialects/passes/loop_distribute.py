@@ -95,7 +95,7 @@ def is_made_outside(op: Operation, lanes: Lanes) -> bool:
 
 
 def carries_no_values(block: Block, lanes: Lanes, past: frozenset[Operation] = frozenset()) -> bool:
-    """What a run makes is used in it, memory aside. `past`: what other runs have made."""
+    """What a run makes is used in it, memory aside, and not outside. `past`: what other runs have made."""
     run: set[Operation] = set()
     for op in block.ops:
         if isinstance(op, NestOp) and not is_whole(op):
@@ -106,7 +106,10 @@ def carries_no_values(block: Block, lanes: Lanes, past: frozenset[Operation] = f
                 return False
         elif any(value.owner in past for value in _operands_inside(op)):
             return False
-        elif not is_expanded(op) and not is_made_outside(op, lanes):
+        elif is_made_outside(op, lanes):
+            if any(value.owner in run for value in op.operands):
+                return False
+        elif not is_expanded(op):
             run.add(op)
     return True
 

@@ -79,7 +79,8 @@ def test_rows_of_one_number_that_is_in_memory() -> None:
         least = main.apply("min", x, axis=None, keepdims=True)
         size = main.apply("size", y, axis=0)
         rows = main.apply("broadcast_to", least, size, shape=ShapeSpec((2, OperandRef(1))))
-        main.returns(main.apply("sum", rows, axis=-1))
+        positive = main.apply("greater", rows, main.constant(-9.0))
+        main.returns(main.apply("sum", rows, axis=-1), main.apply("all", positive, axis=-1))
 
     for_all([[floats(5), floats(n)] for n in (1, 40, 4097)], "f32[n], f32[m]", body)
 

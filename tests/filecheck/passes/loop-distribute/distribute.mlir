@@ -136,6 +136,22 @@ func.func @do_not_carry_what_is_the_same_everywhere_into_a_loop(%x: memref<?xf32
   func.return
 }
 
+// The sum would be made outside, the load it is made of in a run.
+// CHECK-LABEL: func.func @do_not_make_outside_what_needs_a_load
+// CHECK:         loop.remark = "loop-distribute: a value that is made in front of a loop is used behind it"
+func.func @do_not_make_outside_what_needs_a_load(%x: memref<?xf32>, %s: memref<f32>, %a: index) {
+  %c64 = arith.constant 64 : index
+  %b = arith.addi %a, %c64 : index
+  loop.nest (%j) = (%a) to (%b) step (1) kinds [parallel] schedule <distribute = 64> {
+    %v = memref.load %s[] : memref<f32>
+    %w = arith.addf %v, %v : f32
+    loop.nest (%i) = (%a) to (%b) step (1) kinds [parallel] {
+      memref.store %w, %x[%j] : memref<?xf32>
+    }
+  }
+  func.return
+}
+
 // CHECK-LABEL: func.func @do_not_fill_the_stack
 // CHECK:         loop.remark = "loop-distribute: its memory would fill the stack"
 func.func @do_not_fill_the_stack(%x: memref<?xf32>, %a: index) {
