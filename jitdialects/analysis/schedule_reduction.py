@@ -32,6 +32,8 @@ CHUNK = 16384
 """Elements that are worth another thread."""
 CHUNK_OF_ROW = 65536
 """The same of one row: what another core has to bring from the cache of this one, it brings slowly."""
+CHUNK_OF_LANES = 65536
+"""The same of some rows in the only segment: there is a region of threads for each 128 of them."""
 SHORT = 8
 """A reduction of at most so many steps has no loop."""
 
@@ -57,7 +59,7 @@ def columns_schedule(facts: NestFacts, level: Level) -> Schedule:
         vector=width,
         distribute=tile or max(extent or 1, 1),
         prefetch=0 if may_be_cached(facts) else PREFETCH_COLUMNS,
-        threads=CHUNK if tile else 0,
+        threads=CHUNK if tile else CHUNK_OF_LANES,
     )
 
 

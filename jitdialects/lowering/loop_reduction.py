@@ -48,6 +48,11 @@ TOGETHER = 1024
 the results take some pages of the stack."""
 FEW = 16
 """Elements of a row or column that need no lanes in memory: one in each."""
+LONG = 768
+"""Elements of a row that are worth a jump to the next row of a lane."""
+MANY = 1024
+"""Rows of columns whose order is free that are worth some runs, which threads share out."""
+RUNS = 8
 STEPS, STEPS_IN_ORDER = 4, 8
 """Rows of columns that are added at a time, so that an accumulator in memory is loaded and stored once for all."""
 
@@ -164,13 +169,22 @@ def reduce_together(
         elif not behind:
             parts = reduce_axis(at, length, whole, step, blocked=blocked, alone=not outer)
         elif blocked:
-            add = partial(_add_columns, run=run)
+            add = partial(_add_columns, run=run, long=_has_long_rows(ops[0]))
             parts = reduce_axis(at, length, whole, step, blocked=True, add=add)
+        elif isinstance(length, int) and length >= MANY:
+            runs = Lanes(Cells.on_stack(at, whole, RUNS), step, RUNS)
+            parts = _reduce_block(at, 0, length, runs, partial(_add_runs, run=run))
         else:
             parts = _reduce_in_order(at, length, whole, step, run)
         each = iter(parts)
         results = [fold.leave(at, tuple(islice(each, len(fold.parts)))) for fold in folds]
     return [_finished(at, op, result) for op, result in zip(ops, results, strict=True)]
+
+
+def _has_long_rows(op: Operation) -> bool:
+    """Whether what lies behind the reduced axes is long, as far as is known."""
+    columns = dims.product(shape_of(op.operands[0])[axes_of(op)[-1] + 1 :])
+    return isinstance(columns, int) and columns >= LONG
 
 
 def _fold_of(op: Operation) -> Fold:
@@ -245,10 +259,12 @@ def lower_dot(at: Emitter, group: GroupOp, op: Operation) -> None:
 
 @dataclass(frozen=True)
 class Lanes:
-    """32 accumulators in memory, and what an element does to one of them."""
+    """Accumulators in memory, and what an element does to one of them."""
 
     cells: Cells
     step: Step
+    count: int = LANES
+    """A power of two."""
 
     @property
     def fold(self) -> Fold:
@@ -325,8 +341,37 @@ def _add_chunks(at: Emitter, lanes: Lanes, first: Bound, stop: Bound) -> None:
         chunk(_value(at, ragged), _value(at, rest))
 
 
-def _add_columns(at: Emitter, lanes: Lanes, first: Bound, stop: Bound, *, run: Run) -> None:
-    """Elements of a column: lane by lane, some steps of one lane at a time, then what is left."""
+def _add_runs(at: Emitter, lanes: Lanes, first: Bound, stop: Bound, *, run: Run) -> None:
+    """Elements of a column, of which any lane may take any: each as many neighbours, some steps at a time."""
+    assert isinstance(first, int) and isinstance(stop, int)
+    zero, step = at.index(0), at.index(STEPS_IN_ORDER)
+    length = (stop - first) // (lanes.count * STEPS_IN_ORDER) * STEPS_IN_ORDER
+
+    def column(lane: SSAValue, start: SSAValue, end: SSAValue) -> None:
+        with run(), at.nest([start], [end], [REDUCTION]) as (index,):
+            lanes.add(at, index, lane)
+
+    def columns(lane: SSAValue, start: SSAValue, end: SSAValue) -> None:
+        with at.nest([start], [end], [REDUCTION], [STEPS_IN_ORDER]) as (base,):
+            column(lane, base, at.add(base, step))
+
+    with at.nest([zero], [at.index(lanes.count)], [PARALLEL]) as (lane,):
+        begin = at.emit(arith.MuliOp, (lane, at.index(length)), INDEX, WRAP)
+        start = at.add(begin, at.index(first)) if first else begin
+        columns(lane, start, at.add(start, at.index(length)))
+    done = first + lanes.count * length
+    whole = stop - (stop - done) % STEPS_IN_ORDER
+    if done < whole:
+        columns(zero, at.index(done), at.index(whole))
+    if whole < stop:
+        column(zero, at.index(whole), at.index(stop))
+
+
+def _add_columns(
+    at: Emitter, lanes: Lanes, first: Bound, stop: Bound, *, run: Run, long: bool
+) -> None:
+    """Elements of a column: lane by lane, some steps of one lane at a time, then what is left. All of a lane goes first
+    where rows are `long`: its accumulators stay near, and threads share out lanes; short rows are read as they lie."""
     group = LANES * STEPS
     whole = _multiple_below(at, first, stop, group)
 
@@ -336,11 +381,11 @@ def _add_columns(at: Emitter, lanes: Lanes, first: Bound, stop: Bound, *, run: R
 
     zero, width = at.index(0), at.index(LANES)
     if first != whole:
-        bounds = [_value(at, first)], [_value(at, whole)]
-        with (
-            at.nest(*bounds, [REDUCTION], [group]) as (start,),
-            at.nest([zero], [width], [PARALLEL]) as (lane,),
-        ):
+        lanes_axis = [zero], [width], [PARALLEL], [1]
+        groups_axis = [_value(at, first)], [_value(at, whole)], [REDUCTION], [group]
+        outside, inside = (lanes_axis, groups_axis) if long else (groups_axis, lanes_axis)
+        with at.nest(*outside) as (one,), at.nest(*inside) as (other,):
+            lane, start = (one, other) if long else (other, one)
             column(lane, start, at.add(start, at.index(group)))
     if whole == stop:
         return
@@ -355,13 +400,13 @@ def _reduce_block(at: Emitter, first: Bound, stop: Bound, lanes: Lanes, add: Add
     """Combine the elements of one block: into lanes, then the lanes by halves."""
     cells, fold = lanes.cells, lanes.fold
     zero = at.index(0)
-    used = LANES  # the other lanes stay at what changes nothing
+    used = lanes.count  # the other lanes stay at what changes nothing
     if isinstance(first, int) and isinstance(stop, int):
-        used = min(LANES, stop - first)
-    with at.nest([zero], [at.index(LANES)], [PARALLEL]) as (lane,):
+        used = min(lanes.count, stop - first)
+    with at.nest([zero], [at.index(lanes.count)], [PARALLEL]) as (lane,):
         cells.store(at, fold.identities(at), lane)
     add(at, lanes, first, stop)
-    half = LANES // 2
+    half = lanes.count // 2
     while half > 1:
         if half < used:
             with at.nest([zero], [at.index(half)], [PARALLEL]) as (lane,):

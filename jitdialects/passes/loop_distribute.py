@@ -13,7 +13,7 @@ What walked down columns now walks along rows: loop distribution with scalar exp
 Compilers for Modern Architectures", 2001, sections 5.3 and 6.2). Each straight run of the body, together with
 the reductions in it that contain no loop, gets a loop along the axis; memory that the body allocates has an element per
 iteration. Points that differ in a parallel axis do not meet, so any order of them is right; inside one of
-them everything keeps its order.
+them everything keeps its order. If the axis was to be shared out to threads, the parallel loops around reductions are.
 
 Needs: the axis is parallel and of step 1, has at most as many iterations as `distribute` says, the bounds of inner loops
 do not depend on it, no value is carried from one run to another, and a stack that has room. A nest that it
@@ -23,7 +23,7 @@ refuses stays as it was and says why.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from xdsl.context import Context
 from xdsl.dialects import memref
@@ -49,6 +49,13 @@ MAX_STACK_BYTES = 4 * 1024 * 1024
 def is_whole(op: Operation) -> bool:
     """A reduction that contains no loop stays inside the axis: its accumulator can be a register."""
     return isinstance(op, NestOp) and REDUCTION in op.kind_names and not _has_loops(op)
+
+
+def is_around_reductions(nest: NestOp) -> bool:
+    """Its points may run in any order, and there is much to do in each of them."""
+    is_parallel = REDUCTION not in nest.kind_names
+    inside = (op for op in nest.body.block.ops if isinstance(op, NestOp))
+    return is_parallel and any(REDUCTION in op.kind_names for op in inside)
 
 
 def _has_loops(nest: NestOp) -> bool:
@@ -154,6 +161,8 @@ class Distributor:
     lower: Index
     extent: SSAValue
     zero: SSAValue
+    threads: int = 0
+    """Points of a chunk, for parallel loops around reductions."""
     values: dict[SSAValue, SSAValue] = field(default_factory=dict[SSAValue, SSAValue])
     """Outside the axis: copies of what does not depend on it, and expanded memory."""
     bytes: int = 0
@@ -186,10 +195,14 @@ class Distributor:
     def _write_nest(self, nest: NestOp, put: Callable[[Operation], None]) -> None:
         block = Block(arg_types=[INDEX] * nest.rank)
         self.values.update(zip(nest.ivs, block.args, strict=True))
-        self.write(nest.body.block, block.add_op)
         schedule = nest_schedule(nest).without(
             "vector", "unroll", "jam", "stream", "prefetch", "threads"
         )
+        threads = self.threads
+        if threads and is_around_reductions(nest):
+            schedule, self.threads = replace(schedule, threads=threads), 0
+        self.write(nest.body.block, block.add_op)
+        self.threads = threads
         put(_like(nest, self.values, block, schedule))
 
     def _flush(self, run: list[Operation], put: Callable[[Operation], None]) -> None:
@@ -259,7 +272,8 @@ def distribute(nest: NestOp, lanes: Lanes, count: int) -> int:
     extent = math.value(math.sub(upper, lower))
     most = extent_at_most(nest.lower[-1], nest.upper[-1])
     assert most is not None
-    writer = Distributor(nest, lanes, min(count, most), lower, extent, math.value(0))
+    threads = nest_schedule(nest).threads
+    writer = Distributor(nest, lanes, min(count, most), lower, extent, math.value(0), threads)
     block = Block(arg_types=[INDEX] * (nest.rank - 1))
     writer.values.update(zip(nest.ivs[:-1], block.args, strict=True))
     writer.write(nest.body.block, math.put if nest.rank == 1 else block.add_op)

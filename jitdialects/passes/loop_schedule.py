@@ -11,7 +11,7 @@
 | the same, a result of 4 MiB or more (and cheap, if the size is not static) | stored past the cache, what it reads announced 16 KiB ahead; not vectors of several registers |
 | parallel axes around reductions with scalar accumulators (a matmul) | columns tiled to a register tile, rows jammed: 8 rows x 2 vectors (v4), 6 x 2 (v3), 2 x 1 (below: no FMA), and 4 x 2 for what such tiles leave over; one row: 8 vectors. Tiles of columns go outside, so that a panel of the right operand is used by all rows; four tiles at a time, packed where there are more rows than one tile has |
 | products, sums over the last axis (and other rows), segments of columns | chunks of the outermost axis on several threads |
-| the same as a matmul, if nothing is shared between the columns, or the accumulators are arrays (a sum over an axis that is not the last) | segments of rows of up to 16 KB, the column axis distributed over the loops inside |
+| the same as a matmul, if nothing is shared between the columns, or the accumulators are arrays (a sum over an axis that is not the last) | segments of rows of up to 16 KB, the column axis distributed over the loops inside; threads share out segments, or, if there is one, the lanes in it |
 | the same as a matmul, but columns not next to each other | four columns jammed: independent chains hide the latency |
 | parallel axes around reductions with arrays of accumulators (a sum over the last axis) | up to four rows abreast, as many as have their accumulators in registers ; one at a time if they are long and gone over once, or long and more than 2 MiB |
 | blocks of one row, whose sums are joined behind them | one at a time; chunks of them on several threads |

@@ -88,6 +88,24 @@ def test_levels_and_threads_have_the_same_bits(schedule: str, target: str | None
         jd.config.threads = before
 
 
+@pytest.mark.parametrize("rows", [1024, 1100, 4231])
+def test_threads_share_the_rows_of_long_columns(rows: int) -> None:
+    """Lanes of a sum, runs of a maximum; with rows that are left over."""
+    before = jd.config.threads
+    default_threads.load(native_library("thread_pool", feature_level()))
+    made = program(2, distance())
+    x, y = floats(rows, 1024), floats(1024)
+    x[rows - 3, 5], x[7, 6], x[7, 7] = np.nan, -np.inf, -0.0
+    want = by_oracle(made, [x, y])
+    code = Compiled(made, parse(f"main(f32[{rows},1024], f32[1024])"))
+    assert code.facts.parallel
+    try:
+        for jd.config.threads in (1, 2, 3):
+            assert_same(code.run([x, y]), want, f"{rows} rows, {jd.config.threads} threads")
+    finally:
+        jd.config.threads = before
+
+
 @pytest.mark.parametrize("axis", [0, 1, Ints((0, 1)), Ints((0, 2)), Ints((1, 2))], ids=str)
 def test_axes_elsewhere(axis: Attribute) -> None:
     x, y = floats(3, 35, 4, 9), floats(3, 35, 4, 9)
