@@ -33,7 +33,7 @@ CHUNK = 16384
 CHUNK_OF_ROW = 65536
 """The same of one row: what another core has to bring from the cache of this one, it brings slowly."""
 CHUNK_OF_LANES = 65536
-"""The same of some rows in the only segment: there is a region of threads for each 128 of them."""
+"""The same of lanes in the only segment of columns."""
 SHORT = 8
 """A reduction of at most so many steps has no loop."""
 
