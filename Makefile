@@ -24,7 +24,7 @@ demo: $(VENV)/demo.stamp
 BENCH := env -u OPENBLAS_CORETYPE -u OPENBLAS_L2_SIZE
 
 # Everything, with every peer, in an environment of their own (4.7 GB, where pip finds a PyTorch for CPUs);
-# writes docs/benchmarks.md in about 45 minutes (a second run in 20: torch.compile keeps its code). A run that was stopped goes on where it was.
+# writes docs/benchmarks.md in about 45 minutes. A run that was stopped goes on where it was.
 bench:
 	$(MAKE) VENV=.venv-bench .venv-bench/bench.stamp .venv-bench/mindspore.stamp
 	.venv-bench/bin/python -m jitdialects.runtime.pack
