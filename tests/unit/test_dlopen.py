@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import errno
+import gc
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -262,6 +263,7 @@ def test_where_memory_may_not_be_executed_either_there_is_one_sentence(
 
 
 def test_many_libraries_do_without_the_dynamic_linker(monkeypatch: pytest.MonkeyPatch) -> None:
+    gc.collect()  # no library of another test is closed meanwhile
     monkeypatch.setattr(choice, "MANY", open_libraries() + 2)
     engine = ChosenEngine()
     loaded = [engine.load(library(i), "kernel") for i in range(4)]
