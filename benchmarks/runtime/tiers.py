@@ -25,7 +25,6 @@ from jitdialects.runtime.policy_simulator import Outcome, simulate
 from jitdialects.runtime.policy_trace import read
 from jitdialects.runtime.profile import ShapeHistory, Times
 from jitdialects.runtime.tiers import Tiers
-from jitdialects.runtime.vm import compile_seconds
 
 TRACES = {
     "mlp_stream": "1,000 batches through a classifier",
@@ -118,7 +117,7 @@ def compiling(program: jd.Program, *arguments: np.ndarray) -> tuple[float, float
     (entry,) = vm.functions["main"].entries
     assert entry.kernel is not None
     work = work_of(program, program.functions[0].blocks)
-    return compile_seconds(entry.kernel.reply), CostModel().compile_seconds(work)
+    return entry.kernel.reply.seconds, CostModel().compile_seconds(work)
 
 
 def decisions(name: str) -> list[Row]:

@@ -37,6 +37,14 @@ def test_the_list_names_rows_and_peers() -> None:
     assert "numpy" in text.splitlines()[-1]
 
 
+@pytest.mark.parametrize("module", ["runtime", "compile_latency"])
+def test_other_benchmarks_start(module: str) -> None:
+    """Help imports every topic."""
+    command = [sys.executable, "-m", f"benchmarks.{module}", "--help"]
+    found = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert found.returncode == 0, found.stderr
+
+
 def test_unknown_rows_are_refused_with_one_sentence() -> None:
     command = [sys.executable, "-m", "benchmarks", "--rows", "no such row"]
     found = subprocess.run(
